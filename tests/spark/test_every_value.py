@@ -19,14 +19,14 @@ from pyspark.sql import SparkSession
 from tests.support.tables.value_cases import BAD, EITHER, NESTED, RECORDS, SCALARS, Case, cases_of
 from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.lane_choice import Way
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 WHOLE = os.environ.get("LAKEBOUND_VALUES") == "full"
 SEED = int(os.environ.get("LAKEBOUND_SEED", "1"))
-LANES: tuple[Way, ...] = ("direct", "collected", "cluster")
+LANES: tuple[Lane, ...] = ("direct", "driver", "cluster")
 STAMPS_MS = (1_700_000_000_123, 0, -1, 1_700_000_000_000_000, -62_135_596_800_000, -62_135_596_800_001, 253_402_300_799_999)
 STAMPS_MS = (*STAMPS_MS, 253_402_300_800_000)
 """Times of records in Kafka: milliseconds, microseconds, and the ends of the years 1 to 9999."""
@@ -139,7 +139,7 @@ def test_every_value_lands_or_is_quarantined_and_the_lanes_agree(session: SparkS
     began, dice = time.monotonic(), random.Random(f"{SEED} {shape}")
     worlds = {way: LaneWorld(session, tmp_path / way, shape.spec(), way) for way in LANES}
     batches = in_batches(records_of(shape, dice), worlds["direct"], dice)
-    landed: dict[Way, LandedRows] = {}
+    landed: dict[Lane, LandedRows] = {}
     for way, world in worlds.items():
         for number, batch in enumerate(batches):
             first = sum(map(len, batches[:number]))
@@ -213,7 +213,7 @@ def as_read(value: Any, table: str, column: str, shape: Shape) -> Any:
     return plain(value)
 
 
-def differences(landed: dict[Way, LandedRows], records: list[Record], shape: Shape) -> list[str]:
+def differences(landed: dict[Lane, LandedRows], records: list[Record], shape: Shape) -> list[str]:
     """Return what became of a record in one lane and not in another."""
     problems = []
     for offset, record in enumerate(records):

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.observation import watch
 from lakebound_spark.batch.observed import all_of
 from lakebound_spark.batch.transform import Transform
@@ -93,10 +93,10 @@ FUNCTIONS: dict[Transform, Keeps] = {
 }
 
 
-@pytest.mark.parametrize("way", ["direct", "collected", "cluster"])
+@pytest.mark.parametrize("way", ["direct", "driver", "cluster"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_a_batch_is_counted_whatever_spark_makes_of_its_plan(
-    session: SparkSession, tmp_path: Path, function: Transform, way: Way
+    session: SparkSession, tmp_path: Path, function: Transform, way: Lane
 ) -> None:
     tables = TABLES["two tables" if function is by_sql else "one table"]
     world = LaneWorld(

@@ -19,6 +19,7 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 from lakebound.control.desired import Desired
 from lakebound.control.progress import ReferenceProgress
 from lakebound.errors import ReferenceRefusedError, TransformRefusedError
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.ledger.entry import Entry
 from lakebound.settings import load_settings
@@ -26,7 +27,6 @@ from lakebound.spec.load import load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import load_transform, planned_output
 from lakebound_spark.check.plan import check
 from lakebound_spark.reference.book import ReferenceBook, open_book
@@ -36,7 +36,7 @@ from lakebound_spark.testing import land
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
 REPOSITORY = Path(__file__).parents[2]
-LANES: tuple[Way, ...] = ("direct", "collected", "cluster")
+LANES: tuple[Lane, ...] = ("direct", "driver", "cluster")
 SITES = {"device-0": "north", "device-1": "south"}
 
 
@@ -67,7 +67,7 @@ class Stream:
     """A pipeline in one lane that does between batches what the stream does."""
 
     def __init__(
-        self, session: SparkSession, folder: Path, way: Way, at: Places, reference: Mapping[str, Any] | None = None
+        self, session: SparkSession, folder: Path, way: Lane, at: Places, reference: Mapping[str, Any] | None = None
     ) -> None:
         spec = pipeline(reference)
         self.book = open_book(session, spec, at)
@@ -172,7 +172,7 @@ def test_what_cannot_be_used_changes_nothing(
 
 
 def test_a_source_that_is_gone_leaves_the_version_in_use(session: SparkSession, lake: Places, tmp_path: Path) -> None:
-    stream = Stream(session, tmp_path, "collected", lake)
+    stream = Stream(session, tmp_path, "driver", lake)
     folder = lake.root.path / "delta" / "crm" / "devices"
     folder.rename(folder.with_name("away"))
     try:

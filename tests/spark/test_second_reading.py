@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.lane_choice import Way
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
@@ -18,7 +18,7 @@ DELTA, ICEBERG, ADDED = "delta:shop.values", "iceberg:shop.values", "delta:shop.
 FITS_NEVER, FITS_LATER_NOT = {3}, {1, 2, 5}
 
 
-def world(session: SparkSession, folder: Path, way: Way, schema: str, *tables: str) -> LaneWorld:
+def world(session: SparkSession, folder: Path, way: Lane, schema: str, *tables: str) -> LaneWorld:
     body = {
         "pipeline": "orders",
         "topics": ["orders"],
@@ -31,8 +31,8 @@ def world(session: SparkSession, folder: Path, way: Way, schema: str, *tables: s
     return LaneWorld(session, folder, PipelineSpec.model_validate(body), way)
 
 
-@pytest.mark.parametrize("way", ["collected", "cluster"])
-def test_a_table_is_added_and_the_schema_is_stricter_by_then(session: SparkSession, tmp_path: Path, way: Way) -> None:
+@pytest.mark.parametrize("way", ["driver", "cluster"])
+def test_a_table_is_added_and_the_schema_is_stricter_by_then(session: SparkSession, tmp_path: Path, way: Lane) -> None:
     sent = Sent(0, VALUES, [1_700_000_000_000] * len(VALUES))
     first = world(session, tmp_path, way, "n INT", DELTA)
     first.land(sent)

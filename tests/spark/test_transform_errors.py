@@ -19,12 +19,12 @@ from tests.support.tables.local_tables import TOPIC, TOPIC_ID
 
 from lakebound.errors import TransformFailsError
 from lakebound.inspection.proof.offset_arrays import size
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.sampling import TopicSample
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import batch as batches
 from lakebound_spark.batch import raising
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
 from lakebound_spark.columns import explode
@@ -87,7 +87,7 @@ def with_a_missing_table(frame: DataFrame) -> DataFrame:
 is_gone = False
 
 
-def landed_by(session: SparkSession, folder: Path, way: Way, function: Transform, values: list[bytes | None]) -> Told:
+def landed_by(session: SparkSession, folder: Path, way: Lane, function: Transform, values: list[bytes | None]) -> Told:
     one = world(session, folder / way, way, function)
     one.land(sent(0, [GOOD % (number, 1) for number in range(3)]))
     steps = one.land(sent(3, values))
@@ -144,7 +144,7 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Lane
 ) -> None:
     for module in (batches, raising):
         monkeypatch.setattr(module, "MOST_HELD", 3)
@@ -191,7 +191,7 @@ def test_an_error_of_sql_is_known_after_one_of_python(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_skipped_tombstones_are_no_records_that_the_function_took(session: SparkSession, tmp_path: Path, way: Way) -> None:
+def test_skipped_tombstones_are_no_records_that_the_function_took(session: SparkSession, tmp_path: Path, way: Lane) -> None:
     one = world(session, tmp_path, way, by_python, null_values="skip")
     one.land(sent(0, [b'{"id": "x"}', None, b'{"id": "x"}']))
     one.land(sent(3, [None]))
@@ -216,7 +216,7 @@ def test_an_error_that_no_record_is_to_blame_for_commits_nothing(
     session: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    way: Way,
+    way: Lane,
     function: Transform,
     value: bytes,
     error: type[Exception] | tuple[type[Exception], ...],

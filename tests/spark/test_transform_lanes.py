@@ -19,17 +19,17 @@ from pyspark.sql import functions as F
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch import direct, local_relation
 from lakebound_spark.batch.kept_plan import KeptPlan
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode, from_epoch
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
-LANES: tuple[Way, ...] = ("direct", "collected", "cluster")
+LANES: tuple[Lane, ...] = ("direct", "driver", "cluster")
 SCHEMA = (
     "id STRING NOT NULL, n INT, big BIGINT, d DOUBLE, ok BOOLEAN, at TIMESTAMP, tags ARRAY<STRING>, "
     "items ARRAY<STRUCT<sku: STRING, price: DOUBLE>>, place STRUCT<x: DOUBLE, `odd name`: STRING>"
@@ -229,7 +229,7 @@ def pipeline(**changes: Any) -> PipelineSpec:
     return PipelineSpec.model_validate(body)
 
 
-def world(session: SparkSession, folder: Path, way: Way, transform: Transform, **changes: str) -> LaneWorld:
+def world(session: SparkSession, folder: Path, way: Lane, transform: Transform, **changes: str) -> LaneWorld:
     return LaneWorld(session, folder, pipeline(**changes), way, transform, has_transform=True)
 
 
@@ -256,10 +256,10 @@ def told(of_world: LaneWorld) -> Told:
     return Told(texts, landed.bad, entry.model_copy(update={"commit": "", "lane": None}))
 
 
-def assert_alike(found: Mapping[Way, Told]) -> None:
+def assert_alike(found: Mapping[Lane, Told]) -> None:
     """Check that every lane landed the same, in whatever order."""
     of_direct = found["direct"]
-    for way in ("collected", "cluster"):
+    for way in ("driver", "cluster"):
         of_other = found[way]
         assert in_order(of_direct) == in_order(of_other), way
         assert (of_direct.bad, of_direct.entry) == (of_other.bad, of_other.entry), way
@@ -293,7 +293,7 @@ def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp
     if LONG_FORM:  # in the short form the backlogs below are, and each function's last slice in test_narrowing.py
         assert_alike_by_jobs(session, tmp_path, function, values, found["direct"])
     if function in ORDERED:
-        assert found["direct"].rows == found["collected"].rows
+        assert found["direct"].rows == found["driver"].rows
     assert len(set(counts.values())) == 1
     counted = counts["direct"]
     assert (counted.read, counted.quarantined, counted.landed) == (RECORDS, 0, len(found["direct"].rows))
@@ -319,7 +319,7 @@ def test_a_backlog_that_is_read_beside_the_transform_gives_the_same_rows(
 ) -> None:
     values, dice = [*records(random.Random(function.__name__), 2 * RECORDS), *DOUBTFUL], random.Random(2)
     dice.shuffle(values)
-    collected = world(session, tmp_path / "collected", "collected", function)
+    collected = world(session, tmp_path / "driver", "driver", function)
     collected.land(sent(0, [*values]))
     monkeypatch.setattr(direct, "SLICE_RECORDS", 1)
     with few_rows_by_jobs():

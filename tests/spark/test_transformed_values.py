@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.support.tables.value_lanes import LandedRows, LaneWorld, Sent
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.columns import explode
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
-LANES: tuple[Way, ...] = ("direct", "collected", "cluster")
+LANES: tuple[Lane, ...] = ("direct", "driver", "cluster")
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 WIDTH = 10
 TEXTS = (
@@ -92,7 +92,7 @@ def test_what_a_transform_makes_lands_or_is_quarantined(
         assert [told(table) for table in other.tables.values()] == [told(table) for table in first.tables.values()]
 
 
-def landed(session: SparkSession, folder: Path, way: Way, transform: Transform, values: list[bytes]) -> LandedRows:
+def landed(session: SparkSession, folder: Path, way: Lane, transform: Transform, values: list[bytes]) -> LandedRows:
     body = {
         "pipeline": "orders",
         "topics": ["orders"],

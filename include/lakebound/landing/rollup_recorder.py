@@ -23,7 +23,8 @@ from lakebound.control.status import waiting_records
 
 log = logging.getLogger(__name__)
 
-RecordedLane = Literal["direct", "driver", "cluster"]
+Lane = Literal["direct", "driver", "cluster"]
+"""The driver reads and writes it; Spark reads it and the driver writes it; Spark reads it and its executors write it."""
 
 _MAX_UNWRITTEN = TEN_SECONDS.kept_seconds // TEN_SECONDS.seconds
 """Buckets that wait for a disk which takes nothing; then the oldest ones become one."""
@@ -36,7 +37,7 @@ def figures_of_batch(
     read: int,
     filtered: int,
     quarantined: int,
-    lane: RecordedLane | None,
+    lane: Lane | None,
     seconds: float,
     durations_ms: Mapping[str, float],
     oldest_age_seconds: float | None,

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound import faults
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, missing
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets
@@ -25,12 +26,12 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
-from lakebound_spark.batch.lane_choice import Way, WayChooser
+from lakebound_spark.batch.lane_choice import WayChooser
 from lakebound_spark.batch.lanes import (
     How,
-    Lane,
     ResultTooLargeError,
     UnlandableRowsError,
+    WrittenBy,
     collect,
     write_by_cluster,
     write_by_driver,
@@ -201,15 +202,15 @@ class BatchLander:
         faults.reach("after_trim")
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
         began, raised_before = time.perf_counter(), report.reasons[RAISED]
-        work, (written, observed, way) = self._write_what_lands(work, tag, report)
-        lane: Lane = "cluster" if way == "cluster" else "driver"
-        faults.reach("after_data_files", lane)
+        work, (written, observed, lane) = self._write_what_lands(work, tag, report)
+        written_by: WrittenBy = "cluster" if lane == "cluster" else "driver"
+        faults.reach("after_data_files", written_by)
         if "isolate" not in report.durations_ms:
-            self._ways.learn(way, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
+            self._ways.learn(lane, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
-        self._land_quarantine(work, tag, lane, report, observed)
+        self._land_quarantine(work, tag, written_by, report, observed)
         counts = Counts(
             read=observed.read,
             filtered=observed.read - observed.bad - written.records,
@@ -217,18 +218,18 @@ class BatchLander:
             quarantined=observed.bad,
             rows=written.rows,
         )
-        self._commit(work, counts, written, lane, observed, report)
+        self._commit(work, counts, written, written_by, observed, report)
         if self._raising is not None:
             taken = observed.read - observed.bad - observed.skipped
             self._raising.landed(taken, report.reasons[RAISED] - raised_before)
-        report.lane, report.way = lane, way
+        report.lane, report.written_by = lane, written_by
         report.counts = report.counts.plus(counts)
         if observed.timestamps_ms:
             oldest, newest = observed.timestamps_ms
             report.newest_record_ms = max(report.newest_record_ms or 0, newest)
             report.oldest_record_ms = min(report.oldest_record_ms or oldest, oldest)
 
-    def _write_what_lands(self, work: _Work, tag: str, report: BatchReport) -> tuple[_Work, tuple[Written, Observed, Way]]:
+    def _write_what_lands(self, work: _Work, tag: str, report: BatchReport) -> tuple[_Work, tuple[Written, Observed, Lane]]:
         """Write a batch. Where some of its records cannot land, they are found out, and the others are written again.
 
         Both is rare, so it is done by jobs of its own; the decoder then refuses what was found.
@@ -273,22 +274,22 @@ class BatchLander:
         """Return topic, partition, offset and problem of the records whose rows cannot land."""
         return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records.frame))))
 
-    def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Way]:
+    def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Lane]:
         size, tables = count(work.offsets), [target.table for target in work.targets]
         may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
-        way = self._ways.choose(size, may_be_direct=may_be_direct)
-        if way == "direct":
+        lane = self._ways.choose(size, may_be_direct=may_be_direct)
+        if lane == "direct":
             written = self._write_directly(work, tables, tag, report)
             if written is not None:
                 return written
-            way = self._ways.choose(size)
-        if way == "collected":
+            lane = self._ways.choose(size)
+        if lane == "driver":
             try:
                 with report.timed("driver_lane"):
                     collected = [collected_rows().alias("bad_rows")] if self._batches_since_bad < _BATCHES_UNTIL_GOOD else []
                     output, records = self._observed_output(work, tag, *collected)
                     rows = write_by_driver(output, tables, tag, self._how)
-                    return rows, observed_by(records.seen(self._is_whole(size))), way
+                    return rows, observed_by(records.seen(self._is_whole(size))), lane
             except ResultTooLargeError:
                 tag = f"{tag}-c"
         with report.timed("cluster_lane"):
@@ -298,7 +299,7 @@ class BatchLander:
 
     def _write_directly(
         self, work: _Work, tables: list[LandingTarget], tag: str, report: BatchReport
-    ) -> tuple[Written, Observed, Way] | None:
+    ) -> tuple[Written, Observed, Lane] | None:
         """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None
         how, hour_column = self._how, self._how.get("hour_column")
@@ -320,7 +321,7 @@ class BatchLander:
         # The star puts a view that a transform has made of the records into the action's plan (``observation``).
         return self._transform(good_columns(records.rows)).select("*"), records
 
-    def _land_quarantine(self, work: _Work, tag: str, lane: Lane, report: BatchReport, observed: Observed) -> None:
+    def _land_quarantine(self, work: _Work, tag: str, written_by: WrittenBy, report: BatchReport, observed: Observed) -> None:
         """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
         if not observed.bad:
             self._quarantine.pass_over(work.offsets)
@@ -334,10 +335,10 @@ class BatchLander:
                 if observed.bad_offsets is not None:
                     suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
                 rows = quarantine_columns(work.decoder.decode(suspects))
-            report.reasons += self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, lane, report.batch))
+            report.reasons += self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, written_by, report.batch))
 
     def _commit(
-        self, work: _Work, counts: Counts, written: Written, lane: Lane, observed: Observed, report: BatchReport
+        self, work: _Work, counts: Counts, written: Written, written_by: WrittenBy, observed: Observed, report: BatchReport
     ) -> None:
         if not written.rows:
             for target in work.targets:
@@ -355,7 +356,7 @@ class BatchLander:
                     counts,
                     written.files[target.id],
                     batch=report.batch,
-                    lane=lane,
+                    lane=written_by,
                     timestamps_ms=observed.timestamps_ms,
                     hours=hours,
                 )

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.limits import DriverLaneSpec
-
-Way = Literal["direct", "collected", "cluster"]
-"""The driver reads and writes it; Spark reads it and the driver writes it; Spark reads it and its executors write it."""
 
 _EARLIER = 0.9
 """Factor by which a batch's weight shrinks with each later batch."""
@@ -82,11 +79,11 @@ class Cost:
         return np.array([1, rows, rows**2, seconds, rows * seconds]) / self._expected_of(rows) ** 2
 
 
-def _expected(cores: int, *, has_transform: bool) -> dict[Way, Cost]:
+def _expected(cores: int, *, has_transform: bool) -> dict[Lane, Cost]:
     """Return what was measured on two cores, records of 180 B (decisions 10 and 24); Spark's part shrinks with the cores."""
     if has_transform:
-        return {"direct": Cost(0.1, 8e-6), "collected": Cost(0.3, 6e-6 + 8e-6 / cores), "cluster": Cost(0.7, 20e-6 / cores)}
-    return {"direct": Cost(0.05, 5e-6), "collected": Cost(0.15, 6e-6 + 8e-6 / cores), "cluster": Cost(0.6, 20e-6 / cores)}
+        return {"direct": Cost(0.1, 8e-6), "driver": Cost(0.3, 6e-6 + 8e-6 / cores), "cluster": Cost(0.7, 20e-6 / cores)}
+    return {"direct": Cost(0.05, 5e-6), "driver": Cost(0.15, 6e-6 + 8e-6 / cores), "cluster": Cost(0.6, 20e-6 / cores)}
 
 
 @dataclass
@@ -111,13 +108,13 @@ class WayChooser:
     on_cluster: bool = False
     bytes_per_record: float | None = None
     rows_per_record: float = 1.0
-    _costs: dict[Way, Cost] = field(init=False)
-    _last: Way | None = None
+    _costs: dict[Lane, Cost] = field(init=False)
+    _last: Lane | None = None
     _untried: int = 0
     _next_try: int = _FIRST_TRY
-    _tries: Counter[Way] = field(default_factory=Counter)
+    _tries: Counter[Lane] = field(default_factory=Counter)
     _batches: int = 0
-    _taken: set[Way] = field(default_factory=set)
+    _taken: set[Lane] = field(default_factory=set)
     _spark_is_warm: bool = False
     _was_cold: bool = False
     _lost_seconds: float = 0.0
@@ -125,7 +122,7 @@ class WayChooser:
     def __post_init__(self) -> None:
         self._costs = _expected(self.cores, has_transform=self.has_transform)
 
-    def choose(self, offsets: int, *, may_be_direct: bool = False) -> Way:
+    def choose(self, offsets: int, *, may_be_direct: bool = False) -> Lane:
         """Return the way of a batch of this size.
 
         Args:
@@ -152,15 +149,15 @@ class WayChooser:
         self._last = chosen
         return chosen
 
-    def _possible(self, rows: float, *, may_be_direct: bool) -> list[Way]:
+    def _possible(self, rows: float, *, may_be_direct: bool) -> list[Lane]:
         if not (self.limits.max_rows and self.limits.max_bytes):
             return ["cluster"]
-        ways: list[Way] = ["direct"] if may_be_direct else []
+        ways: list[Lane] = ["direct"] if may_be_direct else []
         if (self.has_transform or not may_be_direct) and self._fits(rows):
-            ways.append("collected")
+            ways.append("driver")
         return [*ways, "cluster"]
 
-    def learn(self, way: Way, records: int, value_bytes: int, rows: int, seconds: float) -> None:
+    def learn(self, way: Lane, records: int, value_bytes: int, rows: int, seconds: float) -> None:
         """Take a batch into account: wider records and more rows count at once, less of either slowly.
 
         Args:
@@ -184,7 +181,7 @@ class WayChooser:
             self._costs[way].learn(max(records, rows), seconds)
             self._taken.add(way)
 
-    def _warm(self, seconds: Mapping[Way, float]) -> Collection[Way]:
+    def _warm(self, seconds: Mapping[Lane, float]) -> Collection[Lane]:
         """Return the ways without cold Spark, until the driver has lost the time that its first batch costs."""
         if self._spark_is_warm or "direct" not in seconds:
             return seconds
@@ -192,14 +189,14 @@ class WayChooser:
         cost_seconds = _COLD_SECONDS if self.on_cluster else _FIRST_SECONDS
         return seconds if self._lost_seconds >= cost_seconds else ["direct"]
 
-    def _had_cold_executors(self, way: Way, rows: float, seconds: float) -> bool:
+    def _had_cold_executors(self, way: Lane, rows: float, seconds: float) -> bool:
         """Return whether a batch was slow as the first one of an executor is; a second one in a row is no accident."""
         before = self._was_cold
         self._was_cold = not self._spark_is_warm or seconds > _COLD * self._costs[way].seconds(rows)
         self._spark_is_warm = True
         return self._was_cold and not before
 
-    def _seconds(self, way: Way, rows: float) -> float:
+    def _seconds(self, way: Lane, rows: float) -> float:
         """Return the time that a batch will take, by what the way took, or by what others took where it was never taken."""
         seconds = self._costs[way].seconds(rows)
         if way in self._taken or not self._taken:

@@ -30,7 +30,7 @@ from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, fit, write_rows
 
-Lane = Literal["driver", "cluster"]
+WrittenBy = Literal["driver", "cluster"]
 
 
 class How(TypedDict):

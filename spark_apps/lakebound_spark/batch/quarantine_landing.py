@@ -27,7 +27,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
 from lakebound_spark.batch.decode import at_place
 from lakebound_spark.batch.explained import explained, explained_by_driver
-from lakebound_spark.batch.lanes import PLAIN, Lane, ResultTooLargeError, collect, write_by_cluster
+from lakebound_spark.batch.lanes import PLAIN, ResultTooLargeError, WrittenBy, collect, write_by_cluster
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.row_writer import KEY_FIELDS, Written, write_rows
 from lakebound_spark.batch.targets import Counts, Target, Writer
@@ -55,14 +55,14 @@ class BadRecords:
         rows: In memory, or still to be read by Spark.
         counted: How many of them were counted when the batch was read.
         tag: Of the files.
-        lane: In which the batch was written.
+        written_by: Who wrote the batch's files.
         batch: Its number.
     """
 
     rows: pa.Table | DataFrame
     counted: int
     tag: str
-    lane: Lane
+    written_by: WrittenBy
     batch: int
 
 
@@ -152,7 +152,7 @@ class QuarantineLander:
 
     def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> tuple[Written, Counter[str]]:
         tag = f"{bad.tag}-q{suffix}"
-        if isinstance(rows, DataFrame) and bad.lane == "driver":
+        if isinstance(rows, DataFrame) and bad.written_by == "driver":
             with suppress(ResultTooLargeError):
                 rows = collect(rows)
         if isinstance(rows, pa.Table):

@@ -8,26 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lakebound.landing.rollup_recorder import RecordedLane
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.trace import Span
-from lakebound_spark.batch.lane_choice import Way
-from lakebound_spark.batch.lanes import Lane
+from lakebound_spark.batch.lanes import WrittenBy
 from lakebound_spark.batch.targets import Counts
-
-_RECORDED_AS: dict[Way, RecordedLane] = {"direct": "direct", "collected": "driver", "cluster": "cluster"}
 
 
 @dataclass
 class BatchReport:
     """What a batch did. Commits to different tables, which are timed, too, run side by side.
 
+    Without a ``lane`` there was nothing to land.
     ``reasons`` are those of its quarantined records (``lakebound_spark.batch.bad_reasons``): they hold no values.
     ``ended_early`` says that a batch in pieces was left when an end was asked for.
     """
 
     batch: int
     lane: Lane | None = None
-    way: Way | None = None
+    written_by: WrittenBy | None = None
     counts: Counts = field(default_factory=Counts)
     reasons: Counter[str] = field(default_factory=Counter)
     newest_record_ms: int | None = None
@@ -51,8 +49,3 @@ class BatchReport:
         for span in self.spans:
             spent[span.step] = round(spent.get(span.step, 0.0) + span.milliseconds, 1)
         return spent
-
-    @property
-    def recorded_lane(self) -> RecordedLane | None:
-        """Who wrote its files, as the rollups tell it; None where there was nothing to land."""
-        return _RECORDED_AS[self.way] if self.way is not None else None

@@ -136,7 +136,7 @@ class Release:
         files = found.written.files.get(table.spec.id, [])
         hour_column = hour_column_of(self._spec)
         hours = None if hour_column is None else hour_column.told(found.written.hours)
-        target.commit(writer, {}, counts, files, lane=found.lane, hours=hours, releases=as_offsets(fits))
+        target.commit(writer, {}, counts, files, lane=found.written_by, hours=hours, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())
         self._landed[table.spec.id] = TableLanded(commits=known.commits + 1, rows=known.rows + counts.rows)
         if target.view.released != held.view.released + size(fits):

@@ -26,7 +26,7 @@ from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lane_choice import WayChooser
-from lakebound_spark.batch.lanes import How, Lane, ResultTooLargeError, collect, write_by_cluster, write_by_driver
+from lakebound_spark.batch.lanes import How, ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.raising import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.row_hours import make_hour_column
@@ -49,14 +49,14 @@ class Released:
         fits: Their offsets that can be landed, or that today's pipeline drops.
         verdicts: By the reason that stands in the quarantine: how many ``fit``, and how many ``stay``.
         written: Files of the rows.
-        lane: In which these were written.
+        written_by: Who wrote these.
     """
 
     read: int
     fits: Arrays
     verdicts: dict[str, Counter[str]]
     written: Written
-    lane: Lane
+    written_by: WrittenBy
 
 
 class ReleaseBatch:
@@ -94,12 +94,12 @@ class ReleaseBatch:
         decoded = self._decoded(make_decoder(self._spec, ids, self._settled.unhoused), self._frame(records))
         fitting = _fitting(decoded, records)
         faults.reach("after_trim")
-        lane: Lane = "driver"
+        written_by: WrittenBy = "driver"
         written = Written({}, 0, 0)
         if write and fitting.num_rows:
-            written, lane = self._write(self._transform(good_columns(decoded)), tables, records)
-            faults.reach("after_data_files", lane)
-        return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, lane)
+            written, written_by = self._write(self._transform(good_columns(decoded)), tables, records)
+            faults.reach("after_data_files", written_by)
+        return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, written_by)
 
     def _decoded(self, decoder: Decoder, frame: DataFrame) -> DataFrame:
         """Return the decoded records; those whose rows cannot land, or cannot even be made, have a problem."""
@@ -160,7 +160,7 @@ class ReleaseBatch:
         # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
         return self._session.createDataFrame(pa.table(columns).combine_chunks(), KAFKA_SCHEMA)
 
-    def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, Lane]:
+    def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, WrittenBy]:
         tag = f"release-{uuid.uuid4().hex[:8]}"
         how: How = {
             "multiplies": self._multiplies,
@@ -169,7 +169,7 @@ class ReleaseBatch:
             "hour_column": self._hour_column,
         }
         width = records["value"].nbytes / records.num_rows
-        if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "collected":
+        if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "driver":
             try:
                 return write_by_driver(output, tables, tag, how), "driver"
             except ResultTooLargeError:

@@ -23,7 +23,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.landing.ledger_recorder import LedgerRecorder
 from lakebound.landing.recent_window import RecentWindow
-from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
+from lakebound.landing.rollup_recorder import Lane, RollupRecorder, figures_of_batch
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids
@@ -31,7 +31,6 @@ from lakebound.ledger.marks import NextOffsets, highest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.batch import BatchLander, range_between
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
@@ -95,7 +94,7 @@ class LandingStream:
         self._rounds = Rounds(run, lander)
         self._position: NextOffsets = {}
         self._planned: NextOffsets = {}
-        self._way: Way | None = None
+        self._lane: Lane | None = None
         self._ending = threading.Event()
         self._freshness = LandedFreshness()
         self._recent = RecentWindow(window_seconds(run.spec.objectives))
@@ -108,7 +107,7 @@ class LandingStream:
         Raises:
             Exception: What a batch raised, or what Spark says ended the query.
         """
-        self._query, self._error, self._way, self._ending = Future(), None, None, threading.Event()
+        self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
         self._position = self._planned = start
         make_private_folder(checkpoint.parent)
         self._ledger.hold(self._coverages())
@@ -196,7 +195,7 @@ class LandingStream:
             _reach_after(self._query.result(), batch)
 
     def _may_go_on(self, ending: threading.Event) -> bool:
-        return self._way == "direct" and not self._is_over(ending)
+        return self._lane == "direct" and not self._is_over(ending)
 
     def _is_over(self, ending: threading.Event) -> bool:
         return self._stop.is_set() or ending.is_set()
@@ -244,7 +243,7 @@ class LandingStream:
             self._report(report, {}, time.perf_counter() - began)
             return
         self._position = highest([self._position, ends])
-        self._way = report.way or self._way
+        self._lane = report.lane or self._lane
         self.landed_batches += 1
         self._report(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:
@@ -274,7 +273,7 @@ class LandingStream:
         self._board.recover(BATCHES)
         self._board.change(
             batch=report.batch,
-            lane=report.lane,
+            lane=report.written_by,
             records=latest.records + report.counts.read,
             filtered=latest.filtered + report.counts.filtered,
             quarantined=latest.quarantined + report.counts.quarantined,
@@ -291,7 +290,7 @@ class LandingStream:
             read=report.counts.read,
             filtered=report.counts.filtered,
             quarantined=report.counts.quarantined,
-            lane=report.recorded_lane,
+            lane=report.lane,
             seconds=seconds,
             durations_ms=report.durations_ms,
             oldest_age_seconds=age_seconds,
@@ -310,7 +309,7 @@ class LandingStream:
                 filtered=report.counts.filtered,
                 quarantined=report.counts.quarantined,
                 reasons=dict(report.reasons.most_common(MOST_REASONS)),
-                lane=report.recorded_lane,
+                lane=report.lane,
                 seconds=seconds,
             )
             own = {one.id: tables[one.id] for one in self._targets if one.id in tables}

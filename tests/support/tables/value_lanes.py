@@ -14,6 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.pipeline import PipelineSpec
@@ -25,7 +26,6 @@ from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.landable import LandableCheck, make_check
-from lakebound_spark.batch.lane_choice import Way
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
@@ -80,10 +80,10 @@ class Sent:
 class OneWay:
     """Chooses one way for all batches; the driver's, where Spark has to read them, is to collect."""
 
-    way: Way
+    way: Lane
 
-    def choose(self, size: int, *, may_be_direct: bool = False) -> Way:
-        return "collected" if self.way == "direct" and not may_be_direct else self.way
+    def choose(self, size: int, *, may_be_direct: bool = False) -> Lane:
+        return "driver" if self.way == "direct" and not may_be_direct else self.way
 
     def learn(self, *_: object) -> None:
         """It has learned."""
@@ -129,7 +129,7 @@ class LaneWorld:
     session: SparkSession
     folder: Path
     spec: PipelineSpec
-    way: Way
+    way: Lane
     transform: Transform = field(default=lambda frame: frame)
     has_transform: bool = False
     versions: Callable[[], Mapping[str, str]] = dict

@@ -56,7 +56,7 @@ def test_the_first_batch_takes_the_cluster_lane_and_teaches_the_width_of_records
     lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=100_000))
     assert lanes.choose(1) == "cluster"
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
-    assert lanes.choose(1000) == "collected"
+    assert lanes.choose(1000) == "driver"
     assert lanes.choose(1001) == "cluster"
 
 
@@ -74,10 +74,10 @@ def test_wider_records_count_at_once_and_narrower_ones_slowly() -> None:
 def test_what_an_explode_makes_of_a_record_counts_in_rows_and_in_bytes() -> None:
     lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
-    assert (lanes.choose(50), lanes.choose(51)) == ("collected", "cluster")
+    assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
     lanes = WayChooser(DriverLaneSpec(max_rows=1 << 40, max_bytes=100_000))
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
-    assert (lanes.choose(50), lanes.choose(51)) == ("collected", "cluster")
+    assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
 
 
 def test_a_filter_makes_no_batch_smaller_and_an_explode_is_forgotten_slowly() -> None:
@@ -89,7 +89,7 @@ def test_a_filter_makes_no_batch_smaller_and_an_explode_is_forgotten_slowly() ->
     assert lanes.choose(100) == "cluster"
     for _ in range(30):
         lanes.learn("cluster", records=10, value_bytes=100, rows=10, seconds=1.0)
-    assert lanes.choose(900) == "collected"
+    assert lanes.choose(900) == "driver"
 
 
 def test_a_column_that_a_table_lacks_is_dropped_only_where_it_is_left_out_on_purpose() -> None:
