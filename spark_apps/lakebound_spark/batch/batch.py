@@ -26,7 +26,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
-from lakebound_spark.batch.lane_choice import WayChooser
+from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import (
     How,
     ResultTooLargeError,
@@ -104,7 +104,7 @@ class BatchLander:
         self._has_transform = spec.transform is not None
         # Spark makes the JSON for topics of what the driver read, too.
         has_transform = self._has_transform or bool(spec.to_topics)
-        self._ways = WayChooser(spec.driver_lane, cores, has_transform=has_transform, on_cluster=on_cluster)
+        self._lanes = LaneChooser(spec.driver_lane, cores, has_transform=has_transform, on_cluster=on_cluster)
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -206,7 +206,7 @@ class BatchLander:
         written_by: WrittenBy = "cluster" if lane == "cluster" else "driver"
         faults.reach("after_data_files", written_by)
         if "isolate" not in report.durations_ms:
-            self._ways.learn(lane, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
+            self._lanes.learn(lane, observed.read, observed.value_bytes, written.rows, time.perf_counter() - began)
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
@@ -277,12 +277,12 @@ class BatchLander:
     def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Lane]:
         size, tables = count(work.offsets), [target.table for target in work.targets]
         may_be_direct = self._direct is not None and self._direct.is_open and work.decoder is self._decoder
-        lane = self._ways.choose(size, may_be_direct=may_be_direct)
+        lane = self._lanes.choose(size, may_be_direct=may_be_direct)
         if lane == "direct":
             written = self._write_directly(work, tables, tag, report)
             if written is not None:
                 return written
-            lane = self._ways.choose(size)
+            lane = self._lanes.choose(size)
         if lane == "driver":
             try:
                 with report.timed("driver_lane"):

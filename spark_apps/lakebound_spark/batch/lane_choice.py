@@ -1,4 +1,4 @@
-"""Which way a batch takes to its files: the fastest by what batches took so far, within what the driver can hold. Pure."""
+"""Which lane a batch takes to its files: the fastest by what batches took so far, within what the driver can hold. Pure."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _EARLIER = 0.9
 _EXPECTED = 0.2
 """Weight of the expected cost, as a share of one batch."""
 _SWITCH = 1.25
-"""Factor by which another way must be faster than the last one: measured times scatter by less."""
+"""Factor by which another lane must be faster than the last one: measured times scatter by less."""
 _WORTH_A_TRY = 3.0
-"""Largest factor by which the expected time of a way that was not taken lately is wrong."""
+"""Largest factor by which the expected time of a lane that was not taken lately is wrong."""
 _FIRST_TRY = 32
-"""Number of batches for which another way might be faster before it is tried; then twice as many, and so on."""
+"""Number of batches for which another lane might be faster before it is tried; then twice as many, and so on."""
 _SLOWEST = 2.0
-"""Largest factor by which a way that was never taken is expected to be as much slower as the ways that were."""
+"""Largest factor by which a lane that was never taken is expected to be as much slower as the lanes that were."""
 _WARM_UP_BATCHES = 10
-"""Of an application whose batches all go through Spark. They take seconds, whichever way is first: the JVM loads classes and
-compiles. What that way cost would be held against it for long."""
+"""Of an application whose batches all go through Spark. They take seconds, whichever lane is first: the JVM loads classes and
+compiles. What that lane cost would be held against it for long."""
 
 _COLD_SECONDS = 50.0
 """How much longer than the next ones a batch may take in which an executor of a cluster takes part for the first time: its JVM
@@ -87,12 +87,12 @@ def _expected(cores: int, *, has_transform: bool) -> dict[Lane, Cost]:
 
 
 @dataclass
-class WayChooser:
+class LaneChooser:
     """Chooses by the size of what a batch becomes; a record's width and its rows are learned from the batches before it.
 
     A row counts as wide as its record, because an explode repeats the other columns. The first batch that Spark reads takes it
-    seconds of planning and compiling, in which records wait. So a way is tried only where the batch takes longer than that
-    way needs for no rows at all, and one that was never taken is no faster only because this machine is a slow one.
+    seconds of planning and compiling, in which records wait. So a lane is tried only where the batch takes longer than that
+    lane needs for no rows at all, and one that was never taken is no faster only because this machine is a slow one.
 
     Attributes:
         has_transform: What the driver reads goes through one task of Spark; where Spark reads, through one per core.
@@ -123,27 +123,27 @@ class WayChooser:
         self._costs = _expected(self.cores, has_transform=self.has_transform)
 
     def choose(self, offsets: int, *, may_be_direct: bool = False) -> Lane:
-        """Return the way of a batch of this size.
+        """Return the lane of a batch of this size.
 
         Args:
             offsets: How many it has.
             may_be_direct: The driver can read it. It does so in slices, so that what it can hold is no bound.
         """
         rows = offsets * self.rows_per_record
-        ways = self._possible(rows, may_be_direct=may_be_direct)
-        if ways == ["cluster"]:
+        lanes = self._possible(rows, may_be_direct=may_be_direct)
+        if lanes == ["cluster"]:
             return "cluster"
-        seconds = {way: self._seconds(way, rows) for way in ways}
-        chosen = min(self._warm(seconds), key=lambda way: seconds[way])
+        seconds = {lane: self._seconds(lane, rows) for lane in lanes}
+        chosen = min(self._warm(seconds), key=lambda lane: seconds[lane])
         if self._last in seconds and seconds[self._last] < _SWITCH * seconds[chosen]:
             chosen = self._last
-        others = [way for way in ways if way != chosen and seconds[way] < _WORTH_A_TRY * seconds[chosen]]
-        others = [way for way in others if self._seconds(way, 0) < seconds[chosen]]
+        others = [lane for lane in lanes if lane != chosen and seconds[lane] < _WORTH_A_TRY * seconds[chosen]]
+        others = [lane for lane in others if self._seconds(lane, 0) < seconds[chosen]]
         if others:
             self._untried += 1
             if self._untried >= self._next_try:
                 self._untried, self._next_try = 0, 2 * self._next_try
-                tried = min(others, key=lambda way: self._tries[way])
+                tried = min(others, key=lambda lane: self._tries[lane])
                 self._tries[tried] += 1
                 return tried
         self._last = chosen
@@ -152,16 +152,16 @@ class WayChooser:
     def _possible(self, rows: float, *, may_be_direct: bool) -> list[Lane]:
         if not (self.limits.max_rows and self.limits.max_bytes):
             return ["cluster"]
-        ways: list[Lane] = ["direct"] if may_be_direct else []
+        lanes: list[Lane] = ["direct"] if may_be_direct else []
         if (self.has_transform or not may_be_direct) and self._fits(rows):
-            ways.append("driver")
-        return [*ways, "cluster"]
+            lanes.append("driver")
+        return [*lanes, "cluster"]
 
-    def learn(self, way: Lane, records: int, value_bytes: int, rows: int, seconds: float) -> None:
+    def learn(self, lane: Lane, records: int, value_bytes: int, rows: int, seconds: float) -> None:
         """Take a batch into account: wider records and more rows count at once, less of either slowly.
 
         Args:
-            way: Which way it took: who read it and who wrote its files.
+            lane: Which lane it took: who read it and who wrote its files.
             records: How many Kafka records it had.
             value_bytes: Size of their values together, in bytes.
             rows: How many rows they gave in one table.
@@ -173,33 +173,33 @@ class WayChooser:
         self.bytes_per_record = width if self.bytes_per_record is None else _no_less_soon(self.bytes_per_record, width)
         self.rows_per_record = _no_less_soon(self.rows_per_record, max(1.0, rows / records))
         self._batches += 1
-        if way != "direct":
-            was_cold = self._had_cold_executors(way, max(records, rows), seconds)
+        if lane != "direct":
+            was_cold = self._had_cold_executors(lane, max(records, rows), seconds)
             if self.on_cluster and was_cold:
                 return
         if not self.has_transform or self._batches > _WARM_UP_BATCHES:
-            self._costs[way].learn(max(records, rows), seconds)
-            self._taken.add(way)
+            self._costs[lane].learn(max(records, rows), seconds)
+            self._taken.add(lane)
 
     def _warm(self, seconds: Mapping[Lane, float]) -> Collection[Lane]:
-        """Return the ways without cold Spark, until the driver has lost the time that its first batch costs."""
+        """Return the lanes without cold Spark, until the driver has lost the time that its first batch costs."""
         if self._spark_is_warm or "direct" not in seconds:
             return seconds
         self._lost_seconds += max(0.0, seconds["direct"] - min(seconds.values()))
         cost_seconds = _COLD_SECONDS if self.on_cluster else _FIRST_SECONDS
         return seconds if self._lost_seconds >= cost_seconds else ["direct"]
 
-    def _had_cold_executors(self, way: Lane, rows: float, seconds: float) -> bool:
+    def _had_cold_executors(self, lane: Lane, rows: float, seconds: float) -> bool:
         """Return whether a batch was slow as the first one of an executor is; a second one in a row is no accident."""
         before = self._was_cold
-        self._was_cold = not self._spark_is_warm or seconds > _COLD * self._costs[way].seconds(rows)
+        self._was_cold = not self._spark_is_warm or seconds > _COLD * self._costs[lane].seconds(rows)
         self._spark_is_warm = True
         return self._was_cold and not before
 
-    def _seconds(self, way: Lane, rows: float) -> float:
-        """Return the time that a batch will take, by what the way took, or by what others took where it was never taken."""
-        seconds = self._costs[way].seconds(rows)
-        if way in self._taken or not self._taken:
+    def _seconds(self, lane: Lane, rows: float) -> float:
+        """Return the time that a batch will take, by what the lane took, or by what others took where it was never taken."""
+        seconds = self._costs[lane].seconds(rows)
+        if lane in self._taken or not self._taken:
             return seconds
         slowness = min(self._costs[taken].slowness(rows) for taken in self._taken)
         return seconds * min(max(slowness, 1.0), _SLOWEST)

@@ -25,7 +25,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
 from lakebound_spark.batch.landable import make_check
-from lakebound_spark.batch.lane_choice import WayChooser
+from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import How, ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.raising import PLACES, RaisingRecords, evaluate
@@ -169,7 +169,7 @@ class ReleaseBatch:
             "hour_column": self._hour_column,
         }
         width = records["value"].nbytes / records.num_rows
-        if WayChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "driver":
+        if LaneChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "driver":
             try:
                 return write_by_driver(output, tables, tag, how), "driver"
             except ResultTooLargeError:

@@ -10,7 +10,7 @@ from lakebound.ledger.entry import Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval
 from lakebound.spec.limits import DriverLaneSpec
 from lakebound_spark.batch.batch import group_by_missing, range_between
-from lakebound_spark.batch.lane_choice import WayChooser
+from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.row_writer import check_housed
 
 
@@ -53,7 +53,7 @@ def test_a_table_that_has_the_whole_batch_is_left_out() -> None:
 
 
 def test_the_first_batch_takes_the_cluster_lane_and_teaches_the_width_of_records() -> None:
-    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=100_000))
+    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=100_000))
     assert lanes.choose(1) == "cluster"
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
     assert lanes.choose(1000) == "driver"
@@ -61,7 +61,7 @@ def test_the_first_batch_takes_the_cluster_lane_and_teaches_the_width_of_records
 
 
 def test_wider_records_count_at_once_and_narrower_ones_slowly() -> None:
-    lanes = WayChooser(DriverLaneSpec(max_rows=10_000, max_bytes=100_000))
+    lanes = LaneChooser(DriverLaneSpec(max_rows=10_000, max_bytes=100_000))
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
     lanes.learn("cluster", records=10, value_bytes=1_000_000, rows=10, seconds=1.0)
     assert lanes.choose(2) == "cluster"
@@ -72,16 +72,16 @@ def test_wider_records_count_at_once_and_narrower_ones_slowly() -> None:
 
 
 def test_what_an_explode_makes_of_a_record_counts_in_rows_and_in_bytes() -> None:
-    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
+    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
     assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
-    lanes = WayChooser(DriverLaneSpec(max_rows=1 << 40, max_bytes=100_000))
+    lanes = LaneChooser(DriverLaneSpec(max_rows=1 << 40, max_bytes=100_000))
     lanes.learn("cluster", records=10, value_bytes=1_000, rows=200, seconds=1.0)
     assert (lanes.choose(50), lanes.choose(51)) == ("driver", "cluster")
 
 
 def test_a_filter_makes_no_batch_smaller_and_an_explode_is_forgotten_slowly() -> None:
-    lanes = WayChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
+    lanes = LaneChooser(DriverLaneSpec(max_rows=1000, max_bytes=1 << 40))
     lanes.learn("cluster", records=100, value_bytes=1_000, rows=1, seconds=1.0)
     assert lanes.choose(1001) == "cluster"
     lanes.learn("cluster", records=10, value_bytes=100, rows=1000, seconds=1.0)

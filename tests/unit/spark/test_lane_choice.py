@@ -1,4 +1,4 @@
-"""Which way a batch takes: by what batches took, within what the driver can hold, and never to and fro."""
+"""Which lane a batch takes: by what batches took, within what the driver can hold, and never to and fro."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from hypothesis import strategies as st
 
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.limits import DriverLaneSpec
-from lakebound_spark.batch.lane_choice import Cost, WayChooser
+from lakebound_spark.batch.lane_choice import Cost, LaneChooser
 
 LARGE = 1_000_000
 
 
-def play(chooser: WayChooser, costs: dict[Lane, tuple[float, float]], sizes: list[int], noise: float, seed: int) -> list[Lane]:
-    """Land batches whose seconds scatter around each way's own line, and return the ways that were taken."""
+def play(chooser: LaneChooser, costs: dict[Lane, tuple[float, float]], sizes: list[int], noise: float, seed: int) -> list[Lane]:
+    """Land batches whose seconds scatter around each lane's own line, and return the lanes that were taken."""
     chance, taken = random.Random(seed), []
     for size in sizes:
-        way = chooser.choose(size, may_be_direct=True)
-        fixed, per_row = costs[way]
+        lane = chooser.choose(size, may_be_direct=True)
+        fixed, per_row = costs[lane]
         seconds = (fixed + per_row * size) * chance.uniform(1 - noise, 1 + noise)
-        chooser.learn(way, records=size, value_bytes=180 * size, rows=size, seconds=seconds)
-        taken.append(way)
+        chooser.learn(lane, records=size, value_bytes=180 * size, rows=size, seconds=seconds)
+        taken.append(lane)
     return taken
 
 
-def switches(ways: list[Lane]) -> int:
-    return sum(before != after for before, after in pairwise(ways))
+def switches(lanes: list[Lane]) -> int:
+    return sum(before != after for before, after in pairwise(lanes))
 
 
 def test_the_driver_reads_a_backlog_where_it_is_faster_than_the_executors() -> None:
-    ways = play(WayChooser(DriverLaneSpec()), {"direct": (0.05, 5e-6), "cluster": (0.6, 12e-6)}, [LARGE] * 100, 0.1, 1)
-    assert ways[0] == "direct", "its width need not be known: it is read in slices"
-    assert ways.count("cluster") <= 2
+    lanes = play(LaneChooser(DriverLaneSpec()), {"direct": (0.05, 5e-6), "cluster": (0.6, 12e-6)}, [LARGE] * 100, 0.1, 1)
+    assert lanes[0] == "direct", "its width need not be known: it is read in slices"
+    assert lanes.count("cluster") <= 2
 
 
 @pytest.mark.parametrize("on_cluster", [False, True])
 def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_driver(on_cluster: bool) -> None:
-    chooser = WayChooser(DriverLaneSpec(), cores=16, on_cluster=on_cluster)
+    chooser = LaneChooser(DriverLaneSpec(), cores=16, on_cluster=on_cluster)
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.05, 8e-6), "cluster": (0.6, 1e-6)}
-    ways = play(chooser, costs, [LARGE] * 100, 0.1, 1)
-    assert ways[50:] == ["cluster"] * 50
+    lanes = play(chooser, costs, [LARGE] * 100, 0.1, 1)
+    assert lanes[50:] == ["cluster"] * 50
     assert play(chooser, costs, [500] * 100, 0.1, 2) == ["direct"] * 100
     assert play(chooser, costs, [LARGE] * 10, 0.1, 3) == ["cluster"] * 10
 
@@ -57,17 +57,17 @@ def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_d
 )
 def test_it_does_not_go_to_and_fro(direct: float, cluster: float, noise: float, seed: int) -> None:
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.05, direct), "cluster": (0.6, cluster)}
-    ways = play(WayChooser(DriverLaneSpec(), cores=4), costs, [LARGE] * 400, noise, seed)
-    # Another way is tried after 32, 64, 128, ... batches, which is two switches; what is learned then may switch once more.
-    assert switches(ways) <= 3 * 3 + 2
-    seconds = {way: fixed + per_row * LARGE for way, (fixed, per_row) in costs.items()}
-    faster, slower = sorted(seconds, key=lambda way: seconds[way])
+    lanes = play(LaneChooser(DriverLaneSpec(), cores=4), costs, [LARGE] * 400, noise, seed)
+    # Another lane is tried after 32, 64, 128, ... batches, which is two switches; what is learned then may switch once more.
+    assert switches(lanes) <= 3 * 3 + 2
+    seconds = {lane: fixed + per_row * LARGE for lane, (fixed, per_row) in costs.items()}
+    faster, slower = sorted(seconds, key=lambda lane: seconds[lane])
     if seconds[slower] > 1.6 * seconds[faster]:
-        assert ways[-100:].count(faster) >= 98
+        assert lanes[-100:].count(faster) >= 98
 
 
 def test_the_threshold_is_where_the_lines_cross() -> None:
-    chooser = WayChooser(DriverLaneSpec())
+    chooser = LaneChooser(DriverLaneSpec())
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.1, 10e-6), "cluster": (1.0, 1e-6)}
     play(chooser, costs, [1_000, 10_000, 500_000, LARGE] * 50, 0.05, 4)
     assert [chooser.choose(size, may_be_direct=True) for size in (1_000, 50_000, 200_000, LARGE)] == [
@@ -80,7 +80,7 @@ def test_the_threshold_is_where_the_lines_cross() -> None:
 
 @pytest.mark.parametrize("limits", [{"max_rows": 0}, {"max_bytes": 0}])
 def test_nothing_goes_through_the_driver_where_that_is_turned_off(limits: dict[str, int]) -> None:
-    chooser = WayChooser(DriverLaneSpec(**limits))
+    chooser = LaneChooser(DriverLaneSpec(**limits))
     chooser.learn("cluster", records=10, value_bytes=1_000, rows=10, seconds=1.0)
     assert chooser.choose(1, may_be_direct=True) == chooser.choose(1) == "cluster"
 
@@ -102,19 +102,19 @@ def test_what_was_long_ago_is_forgotten() -> None:
 
 
 def test_a_batch_without_records_teaches_nothing() -> None:
-    chooser = WayChooser(DriverLaneSpec())
+    chooser = LaneChooser(DriverLaneSpec())
     chooser.learn("direct", records=0, value_bytes=0, rows=0, seconds=9.0)
     assert chooser.bytes_per_record is None
     assert chooser.choose(LARGE, may_be_direct=True) == "direct"
 
 
 def test_what_spark_costs_while_it_warms_up_is_held_against_no_way() -> None:
-    chooser, taken = WayChooser(DriverLaneSpec(), has_transform=True), []
+    chooser, taken = LaneChooser(DriverLaneSpec(), has_transform=True), []
     for number in range(300):
-        way = chooser.choose(300, may_be_direct=True)
-        warm = {"direct": 0.1, "driver": 0.2, "cluster": 0.7}[way]
-        chooser.learn(way, records=300, value_bytes=54_000, rows=300, seconds=warm + (4.0 if number < 5 else 0.0))
-        taken.append(way)
+        lane = chooser.choose(300, may_be_direct=True)
+        warm = {"direct": 0.1, "driver": 0.2, "cluster": 0.7}[lane]
+        chooser.learn(lane, records=300, value_bytes=54_000, rows=300, seconds=warm + (4.0 if number < 5 else 0.0))
+        taken.append(lane)
     assert taken.count("direct") >= 295
     assert taken[-20:] == ["direct"] * 20
 
@@ -123,41 +123,41 @@ def test_a_transform_that_keeps_the_cores_busy_is_left_to_sparks_tasks() -> None
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.1, 2e-4), "driver": (0.2, 3e-5), "cluster": (0.8, 3e-5)}
     chosen = {}
     for size in (100, 5_000, LARGE):
-        taken = play(WayChooser(DriverLaneSpec(), cores=8, has_transform=True), costs, [size] * 200, 0.1, size)
+        taken = play(LaneChooser(DriverLaneSpec(), cores=8, has_transform=True), costs, [size] * 200, 0.1, size)
         chosen[size] = {*taken[-50:]}
     assert chosen == {100: {"direct"}, 5_000: {"driver"}, LARGE: {"cluster"}}, "of a million the driver can hold none"
 
 
 def test_each_of_the_other_ways_gets_its_tries() -> None:
-    chooser = WayChooser(DriverLaneSpec(), has_transform=True)
+    chooser = LaneChooser(DriverLaneSpec(), has_transform=True)
     costs: dict[Lane, tuple[float, float]] = {"direct": (2.0, 0.0), "driver": (2.1, 0.0), "cluster": (2.2, 0.0)}
     assert {*play(chooser, costs, [300] * 400, 0.0, 8)} == {*costs}
 
 
 def test_a_slow_machine_is_no_reason_for_a_way_whose_first_batch_takes_seconds() -> None:
     """As in the demo, on two cores beside Airflow: 0.25 s instead of 0.1, and 6 s for the first batch that Spark read."""
-    chooser = WayChooser(DriverLaneSpec(), has_transform=True)
+    chooser = LaneChooser(DriverLaneSpec(), has_transform=True)
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.24, 10e-6), "driver": (6.0, 0.0), "cluster": (9.0, 0.0)}
     assert {*play(chooser, costs, [119, 425, 30, 20, 9, 630, 1594, 1396, 794, 997, 675, *[429] * 2000], 0.1, 9)} == {"direct"}
 
 
 def test_a_driver_that_warms_up_is_no_reason_for_a_way_whose_first_batch_takes_seconds() -> None:
     """As in the demo once: after two batches of 2.3 and 1.6 s Spark read the next one, and nothing landed for 11.7 s."""
-    chooser, taken = WayChooser(DriverLaneSpec(), has_transform=True), list[Lane]()
+    chooser, taken = LaneChooser(DriverLaneSpec(), has_transform=True), list[Lane]()
     sizes = [102, 30, 46, 16, 20, 30, 46, 16, 30, 46, 632, 1953, *[1526] * 10, *[250] * 500]
     for number, size in enumerate(sizes):
-        way = chooser.choose(size, may_be_direct=True)
+        lane = chooser.choose(size, may_be_direct=True)
         driver = {10: 2.3, 11: 1.6}.get(number, 0.5 if number < 22 else 0.15)
-        seconds = {"direct": driver, "driver": 11.7, "cluster": 13.0}[way]
-        chooser.learn(way, records=size, value_bytes=400 * size, rows=size, seconds=seconds)
-        taken.append(way)
+        seconds = {"direct": driver, "driver": 11.7, "cluster": 13.0}[lane]
+        chooser.learn(lane, records=size, value_bytes=400 * size, rows=size, seconds=seconds)
+        taken.append(lane)
     assert {*taken} == {"direct"}
 
 
 @pytest.mark.parametrize("has_transform", [False, True])
 def test_cold_executors_are_no_way_out_for_a_driver_that_warms_up_itself(has_transform: bool) -> None:
     """As in containers on two busy cores: 3,000 records took the driver 2.9 s, and the executors' first batch 57 s."""
-    chooser = WayChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
+    chooser = LaneChooser(DriverLaneSpec(), has_transform=has_transform, on_cluster=True)
     busy: dict[Lane, tuple[float, float]] = {"direct": (0.2, 9e-4), "driver": (57.0, 0.0), "cluster": (67.0, 0.0)}
     warm: dict[Lane, tuple[float, float]] = {**busy, "direct": (0.1, 1e-4)}
     taken = play(chooser, busy, [195, 817, 76, 2117, 4228, 4480, *[3145] * 12], 0.1, 9)
@@ -170,14 +170,14 @@ def test_a_backlog_is_left_to_cold_executors_once_their_absence_has_cost_as_much
     has_transform: bool, driver_seconds: float
 ) -> None:
     """The slower the driver, the sooner; and their first batch, which is slow, says nothing of the next ones."""
-    chooser = WayChooser(DriverLaneSpec(), cores=16, has_transform=has_transform, on_cluster=True)
+    chooser = LaneChooser(DriverLaneSpec(), cores=16, has_transform=has_transform, on_cluster=True)
     taken: list[Lane] = []
     for _ in range(80):
-        way = chooser.choose(LARGE, may_be_direct=True)
-        cold = 50.0 if way != "direct" and {*taken} <= {"direct"} else 0.0
-        seconds = {"direct": driver_seconds, "driver": 6.0, "cluster": 1.6}[way] + cold
-        chooser.learn(way, records=LARGE, value_bytes=180 * LARGE, rows=LARGE, seconds=seconds)
-        taken.append(way)
+        lane = chooser.choose(LARGE, may_be_direct=True)
+        cold = 50.0 if lane != "direct" and {*taken} <= {"direct"} else 0.0
+        seconds = {"direct": driver_seconds, "driver": 6.0, "cluster": 1.6}[lane] + cold
+        chooser.learn(lane, records=LARGE, value_bytes=180 * LARGE, rows=LARGE, seconds=seconds)
+        taken.append(lane)
     alone = taken.index("cluster")
     assert {*taken[:alone]} == {"direct"}
     # The first batches of a transform teach nothing, so the expected costs count.
@@ -187,7 +187,7 @@ def test_a_backlog_is_left_to_cold_executors_once_their_absence_has_cost_as_much
 
 @pytest.mark.parametrize("has_transform", [False, True])
 def test_an_executor_that_replaces_another_costs_one_slow_batch(has_transform: bool) -> None:
-    chooser = WayChooser(DriverLaneSpec(), cores=8, has_transform=has_transform, on_cluster=True)
+    chooser = LaneChooser(DriverLaneSpec(), cores=8, has_transform=has_transform, on_cluster=True)
     costs: dict[Lane, tuple[float, float]] = {"direct": (0.05, 6e-6), "driver": (3.0, 4e-6), "cluster": (0.6, 2e-6)}
     assert play(chooser, costs, [LARGE] * 80, 0.1, 4)[-20:] == ["cluster"] * 20
     assert chooser.choose(LARGE, may_be_direct=True) == "cluster"
@@ -196,7 +196,7 @@ def test_an_executor_that_replaces_another_costs_one_slow_batch(has_transform: b
 
 
 def test_executors_that_became_slow_for_good_are_left() -> None:
-    chooser = WayChooser(DriverLaneSpec(), cores=8, on_cluster=True)
+    chooser = LaneChooser(DriverLaneSpec(), cores=8, on_cluster=True)
     fast: dict[Lane, tuple[float, float]] = {"direct": (0.05, 6e-6), "cluster": (0.6, 2e-6)}
     slow: dict[Lane, tuple[float, float]] = {"direct": (0.05, 6e-6), "cluster": (60.0, 2e-6)}
     play(chooser, fast, [LARGE] * 80, 0.1, 4)
