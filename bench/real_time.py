@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--arm", choices=ARMS, action="append", help="default: all")
     parser.add_argument("--work", choices=("encode", "enrich"), action="append")
     parser.add_argument("--rate", type=int, action="append")
-    parser.add_argument("--warm-up-seconds", type=float, default=120)
+    parser.add_argument("--warm-up-seconds", type=float, default=90)
     parser.add_argument("--seconds", type=float, default=90, help="at least; one epoch more where that is longer")
     parser.add_argument("--short", action="store_true", help="seconds instead of minutes; nothing is kept")
     parser.add_argument("--anew", action="store_true", help="make the runs again that are kept already")
