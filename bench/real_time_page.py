@@ -34,8 +34,8 @@ same machine as the broker, the generator and the consumer.
   timeout of 0.
 - **Seconds in p99 or max** at 10,000 records/s: broker, generator, consumer and the arm share two cores, which are nearly full.
   A pause of one of them is felt by all. The arms did not all run on the same day: small differences say nothing.
-- **The pause between two epochs**: each run of `epoch: 5m` contains one, of 0.7 s. At 10,000 records/s it takes seconds to catch
-  up, and this is about one percent of the rows: it decides the p99.
+- **The pause between two epochs**: each run of `epoch: 5m` contains one, of 0.7 s. At 10,000 records/s it takes seconds to
+  catch up, and this is about one percent of the rows: it decides the p99.
 - **Warm-up**: rows count 90 s after the first one was received (30 s in runs before 28 November), because each arm starts
   with a backlog.
 - **Values**: a part of the messages is compared with what Python makes of the source records; `wrong` must be 0.
