@@ -158,9 +158,7 @@ class LandableCheck:
             problem = F.when(output[one.column] < F.lit(one.least), F.lit(reason)).otherwise(problem)
         for bound in self.bounds:
             problem = F.when(bound.is_exceeded(output), F.lit(f"does_not_fit\t{bound.told}")).otherwise(problem)
-        own = (KAFKA_COLUMN, JSON_COLUMN, *self.passed_on)
-        made = [field for field in output.schema.fields if field.name not in own] if self.has_transform else []
-        for field in made:
+        for field in filter(lambda one: self._is_made(one.name), output.schema.fields):
             for test, words in ((outside_years, "outside of the years 1 to 9999"), (not_text, "text that is not UTF-8")):
                 condition = some_value(output[field.name], field.dataType, test)
                 if condition is not None:
@@ -182,8 +180,11 @@ class LandableCheck:
                 return False
         if not all(bound.holds(rows) for bound in self.bounds):
             return False
-        own = (KAFKA_COLUMN, JSON_COLUMN, *self.passed_on)
-        return not self.has_transform or all(_is_landable(rows[name]) for name in rows.column_names if name not in own)
+        return all(_is_landable(rows[name]) for name in rows.column_names if self._is_made(name))
+
+    def _is_made(self, column: str) -> bool:
+        """Whether the transform makes a column, whose values need not be such as can land."""
+        return self.has_transform and column not in (KAFKA_COLUMN, JSON_COLUMN, *self.passed_on)
 
 
 def make_check(

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from lakebound_spark.batch.kept_plan import NAMES_AND_HINTS, KeptPlan, Step
 from lakebound_spark.batch.narrowing import POSITION, Narrowing
-from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
+from lakebound_spark.batch.spark_objects import SparkObjects, id_of, items_of, spark_objects
 
 _JUDGED = ("Filter", "Join", "Generate")
 """Nodes that pass every column of the records on, and whose expressions are all that they read."""
@@ -26,11 +26,11 @@ def narrowed(session: SparkSession, plan: KeptPlan) -> KeptPlan:
         session: That in which the plan was analysed.
         plan: Over all columns of the records.
     """
-    columns = {_id(column): column for column in items_of(plan.columns)}
+    columns = {id_of(column): column for column in items_of(plan.columns)}
     names = {number: str(column.name()) for number, column in columns.items()}
     read = _read(plan.steps, columns.keys())
     output = items_of(plan.steps[-1].node.output()) if plan.steps else list(columns.values())
-    passed_on = {str(one.name()): names[_id(one)] for one in output if _id(one) in names}
+    passed_on = {str(one.name()): names[id_of(one)] for one in output if id_of(one) in names}
     if read is None or not passed_on or POSITION.name in {*names.values(), *plan.schema.names}:
         return plan
     spark = spark_objects(session._jvm)
@@ -38,7 +38,7 @@ def narrowed(session: SparkSession, plan: KeptPlan) -> KeptPlan:
     leaf_columns = spark.to_seq([*(column for number, column in columns.items() if number in read), position])
     steps = _steps(spark, plan.steps, leaf_columns, position, columns.keys() - read)
     # Above all others: only what the function computes comes back.
-    computed = [one for one in output if _id(one) not in columns]
+    computed = [one for one in output if id_of(one) not in columns]
     below = steps[-1].node if steps else spark.relation(leaf_columns, spark.nil)
     steps.append(Step(spark.new_project(spark.to_seq([*computed, position]), below), (), ()))
     made = StructType([*(plan.schema[one.name()] for one in computed), POSITION])
@@ -74,7 +74,7 @@ def _steps(
     for step in steps:
         if step.node.nodeName() == "Project":
             items = items_of(step.node.projectList())
-            left = [one for one in items if not (_is_column(one) and _id(one) in left_out)]
+            left = [one for one in items if not (_is_column(one) and id_of(one) in left_out)]
             below = step.node.copy(spark.to_seq([*left, position]), below)
         else:
             below = step.over(spark, below)
@@ -87,8 +87,4 @@ def _is_column(expression: Any) -> bool:
 
 
 def _ids(attributes: Any) -> set[int]:
-    return {_id(one) for one in items_of(attributes.toSeq())}
-
-
-def _id(column: Any) -> int:
-    return int(column.exprId().id())
+    return {id_of(one) for one in items_of(attributes.toSeq())}

@@ -114,6 +114,11 @@ def items_of(sequence: Any) -> list[Any]:
     return [sequence.apply(index) for index in range(sequence.size())]
 
 
+def id_of(column: Any) -> int:
+    """Return the id of a plan's column: one that is computed gets a new one, and one that is only passed on keeps its own."""
+    return int(column.exprId().id())
+
+
 @lru_cache(maxsize=1)
 def spark_objects(jvm: Any) -> SparkObjects:
     """Return them for a JVM, which is the same for all sessions of a process."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +18,7 @@ from lakebound.spec.to_topics import ToTopicSpec
 from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
-from lakebound_spark.batch.spark_objects import items_of
+from lakebound_spark.batch.spark_objects import id_of, items_of
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
@@ -66,10 +67,13 @@ def real_time_rows(
 
 
 def _passed_on(source: DataFrame, rows: DataFrame) -> frozenset[str]:
-    """Return the columns of rows that are columns of their source: whoever computes one gives it a new id."""
-    known = {int(column.exprId().id()) for column in items_of(source._jdf.queryExecution().analyzed().output())}
-    output = items_of(rows._jdf.queryExecution().analyzed().output())
-    return frozenset(str(column.name()) for column in output if int(column.exprId().id()) in known)
+    """Return the columns of rows that are columns of their source."""
+    known = {id_of(column) for column in _output(source)}
+    return frozenset(str(column.name()) for column in _output(rows) if id_of(column) in known)
+
+
+def _output(frame: DataFrame) -> list[Any]:
+    return items_of(frame._jdf.queryExecution().analyzed().output())
 
 
 def _input(decoded: DataFrame) -> DataFrame:

@@ -217,9 +217,7 @@ class IcebergTable:
         self._history = None
         return str(handle.metadata.current_snapshot_id)
 
-    def replace_files(
-        self, removed: Collection[str], files: Sequence[DataFile], entry: Entry, known: KnownManifests | None = None
-    ) -> str:
+    def replace_files(self, removed: Collection[str], files: Sequence[DataFile], entry: Entry, known: KnownManifests) -> str:
         """Commit files in place of others with the same rows, and return the version; the entry is carried on.
 
         Args:
@@ -236,7 +234,6 @@ class IcebergTable:
         """
         handle = self._table()
         self._check_may_commit(entry)
-        known = known or KnownManifests()
         try:
             snapshot = replace_files(handle, removed, files, {ENTRY_KEY: encode(entry)}, self._spec.id, known, self._attempts)
         except CommitFailedException as exc:
