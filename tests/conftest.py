@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import uuid
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
@@ -21,11 +18,11 @@ from xdist.scheduler import Scheduling
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
-from lakebound.local.stack import wait_led
 from lakebound.settings import load_settings
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from tests.support.kafka.brokers import ShortLivedBroker
+from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
 from tests.support.tables.local_tables import places
@@ -34,18 +31,6 @@ if TYPE_CHECKING:
     from tests.support.catalogs.postgresql import PostgreSQL
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
-
-
-class TopicMaker(Protocol):
-    """Creates a topic with a name of its own on the shared broker and returns the name."""
-
-    def __call__(self, prefix: str = "topic", partitions: int = 4, config: Mapping[str, str] | None = None) -> str: ...
-
-
-class BrokerMaker(Protocol):
-    """Starts a broker that belongs to one test alone, for tests that kill it or need a password."""
-
-    def __call__(self, sasl: SaslUser | None = None) -> Broker: ...
 
 
 def pytest_configure() -> None:
@@ -171,18 +156,3 @@ def s3_server(shared_s3_server: S3Server) -> Iterator[S3Server]:
 def s3_bucket(s3_server: S3Server) -> str:
     """An empty bucket of the test's own."""
     return s3_server.new_bucket()
-
-
-def topic_maker(bootstrap_servers: str) -> TopicMaker:
-    """Return a maker of topics on any broker."""
-
-    def make(prefix: str = "topic", partitions: int = 4, config: Mapping[str, str] | None = None) -> str:
-        name = f"{prefix}-{uuid.uuid4().hex[:10]}"
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
-        client = AdminClient({"bootstrap.servers": bootstrap_servers})
-        for created in client.create_topics([new]).values():
-            created.result(timeout=90)
-        wait_led(client, {name: partitions})
-        return name
-
-    return make

@@ -14,7 +14,8 @@ import pytest
 from lakebound.control.complete_hours import Span, TableHours
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.ledger.hours import HOUR_MS
-from tests.airflow.conftest import HOURS_TABLES, REPOSITORY, Stack
+from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.stack_folder import HOURS_TABLES, REPOSITORY
 from tests.support.streams.hours_writer import TABLE, World
 from tests.support.tables.hourly_rows import BEGIN_MS
 from tests.support.waiting import wait_until

@@ -13,7 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lakebound.metrics.page import metrics_page
-from tests.airflow.conftest import METRICS_TOKEN, PIPELINES, Stack
+from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.stack_folder import METRICS_TOKEN, PIPELINES
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]

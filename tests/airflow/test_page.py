@@ -11,8 +11,9 @@ import pytest
 
 from lakebound_airflow.page.headers import HEADERS
 from lakebound_airflow.page.navigation import URL_PREFIX
-from tests.airflow.conftest import REPOSITORY, Stack, request_until_taken
 from tests.support.airflow.page_routes import addresses
+from tests.support.airflow.real_stack import Stack, request_until_taken
+from tests.support.airflow.stack_folder import REPOSITORY
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from lakebound_airflow.page.navigation import URL_PREFIX
-from tests.airflow.conftest import REPOSITORY, Stack
+from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.stack_folder import REPOSITORY
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(300)]
 

@@ -24,7 +24,8 @@ from lakebound.control.lease import read_lease
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import Submission
 from lakebound.local.airflow_view import airflow_health
-from tests.airflow.conftest import PASSWORD, PIPELINES, WEBHOOK_SECRET, Stack
+from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.stack_folder import PASSWORD, PIPELINES, WEBHOOK_SECRET
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]

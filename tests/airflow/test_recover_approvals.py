@@ -21,8 +21,9 @@ from lakebound.control.incidents import read_incidents
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
-from tests.airflow.conftest import HASTY, USERS, Stack, request_until_taken
-from tests.conftest import topic_maker
+from tests.support.airflow.real_stack import USERS, Stack, request_until_taken
+from tests.support.airflow.stack_folder import HASTY
+from tests.support.kafka.makers import topic_maker
 from tests.support.tables.landed import GOOD, Landed, send
 from tests.support.waiting import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakebound.local.airflow_client import AirflowAnswerError
 from lakebound_airflow.plugin import LakeboundPlugin
-from tests.airflow.conftest import Stack, request_until_taken
+from tests.support.airflow.real_stack import Stack, request_until_taken
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 

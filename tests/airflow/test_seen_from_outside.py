@@ -12,7 +12,7 @@ from lakebound.alerts.routes import AlertsSpec
 from lakebound.control.findings import Finding, read_source
 from lakebound_airflow.pipelines import spec_of
 from lakebound_airflow.watch.looks import look_at_airflow
-from tests.airflow.conftest import Stack
+from tests.support.airflow.real_stack import Stack
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 

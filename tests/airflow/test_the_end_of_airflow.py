@@ -12,7 +12,7 @@ from lakebound.control import processes
 from lakebound.control.applications import app_is_alive
 from lakebound.control.process_identity import is_running
 from lakebound.local.airflow_view import airflow_health
-from tests.airflow.conftest import Stack
+from tests.support.airflow.real_stack import Stack
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.s3.faults import around_commits
 from tests.support.s3.running import S3Server

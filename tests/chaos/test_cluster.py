@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.catalogs.installations import Installation, store_on
 from tests.support.catalogs.postgresql import PostgreSQL
 from tests.support.cluster.servers import ReferenceCatalog, VersityGW
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, RowsOf, as_one_row
 from tests.support.streams.applications import applications
 from tests.support.streams.landing_transforms import expected_tag_rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.worlds.native_streams import NativeStream, native_spark, produce
 

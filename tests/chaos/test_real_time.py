@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.oracle import quarantine_rows
 from tests.support.kafka.journal import Journal, row_hash
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import LANDING_SECONDS, Applications, RunningApplication, applications
 from tests.support.streams.long_form import only_in_long_form

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server

@@ -15,8 +15,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.conftest import topic_maker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import REPOSITORY, assert_exactly_once, make_pipeline

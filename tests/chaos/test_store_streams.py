@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 from confluent_kafka import Producer
-from tests.conftest import TopicMaker
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
+from tests.support.kafka.makers import TopicMaker
 from tests.support.stores.expected import counts_in_redis
 from tests.support.stores.redis_server import running_redis
 from tests.support.streams.applications import applications

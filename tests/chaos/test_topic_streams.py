@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form

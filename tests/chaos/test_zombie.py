@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Lane, make_pipeline
 from tests.support.streams.zombies import assert_a_zombie_is_refused

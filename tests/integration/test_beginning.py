@@ -12,7 +12,7 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 from tests.support.streams.long_form import LONG_FORM
 

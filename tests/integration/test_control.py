@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.conftest import topic_maker
 from tests.support.full_disk import NotMountedError, SmallDisk
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import PAGES, REPOSITORY, commands
 from tests.support.streams.command_line import answer, lakebound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.conftest import topic_maker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline

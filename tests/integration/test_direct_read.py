@@ -10,7 +10,7 @@ from dataclasses import fields
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.waiting import wait_until
 
 from lakebound.landing import direct_read

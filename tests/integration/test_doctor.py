@@ -14,9 +14,9 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.conftest import TopicMaker
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.long_form import LONG_FORM

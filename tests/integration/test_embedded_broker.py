@@ -10,8 +10,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.conftest import TopicMaker, topic_maker
 from tests.support.kafka.brokers import ShortLivedBroker
+from tests.support.kafka.makers import TopicMaker, topic_maker
 from tests.support.waiting import wait_until
 
 from lakebound.control import processes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.conftest import BrokerMaker, TopicMaker, topic_maker
+from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.waiting import wait_until
 
 from lakebound.local.broker import Broker

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal, row_hash
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, as_json
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form

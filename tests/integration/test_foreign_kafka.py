@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, Transaction, write_deltalake
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.worlds.foreign_checkpoints import QUERY, commit, marks, metadata, offsets, with_checksums
 from tests.support.worlds.native_streams import produce
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from tests.conftest import topic_maker
 from tests.oracle import readable_places
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import Applications, RunningApplication, applications
 from tests.support.streams.exposure import command_lines, files_with

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import ANY_LANE, assert_exactly_once, make_pipeline

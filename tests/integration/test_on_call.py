@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.conftest import topic_maker
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.airflow.watching import RunningWatch
 from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import FOLDER, REPOSITORY, commands
 from tests.support.streams.command_line import lakebound

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.conftest import BrokerMaker, TopicMaker, topic_maker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.exposure import UI_PAGES, command_lines, files_with, ui_pages

@@ -13,8 +13,8 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, DeltaTable
-from tests.conftest import TopicMaker
 from tests.oracle import readable_places
+from tests.support.kafka.makers import TopicMaker
 from tests.support.tables import local_tables
 from tests.support.tables.foreign_hands import forget_entries
 from tests.support.tables.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import topic_maker
 from tests.oracle import judge_quarantine, judge_table, quarantine_rows, table_rows
 from tests.support.kafka.journal import Journal, value_hash
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import expected_tag_rows

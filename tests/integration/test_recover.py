@@ -19,9 +19,9 @@ import yaml
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.conftest import topic_maker
 from tests.oracle import judge_table, table_rows
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.conftest import topic_maker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form

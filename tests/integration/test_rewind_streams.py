@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import Applications, RunningApplication, applications
 from tests.support.streams.command_line import answer, lakebound

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.conftest import TopicMaker
 from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.conftest import topic_maker
 from tests.oracle import judge_quarantine, judge_table, quarantine_rows, table_rows
 from tests.support.catalogs.installations import Installation, in_rest, store_on
 from tests.support.kafka.journal import Journal, row_hashes, value_hash
+from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.s3.clients import delta_options
 from tests.support.s3.running import S3Server

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from tests.conftest import TopicMaker
+from tests.support.kafka.makers import TopicMaker
 from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
 from tests.support.topics.reading import assert_once, read_committed
 

@@ -22,7 +22,7 @@ from typing import Any
 from lakebound.inspection.doctor.foreign.reading import read_files
 from lakebound.local.broker import Broker
 from lakebound.settings import load_settings
-from tests.conftest import topic_maker
+from tests.support.kafka.makers import topic_maker
 from tests.support.worlds.native_streams import NativeSpark, NativeStream, native_spark, produce
 
 HERE = Path(__file__).parent

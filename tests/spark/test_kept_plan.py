@@ -16,19 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
-from tests.spark.test_transform_lanes import (
-    FUNCTIONS,
-    ORDERED,
-    SHORT,
-    few_rows_by_jobs,
-    joined_with_several,
-    pipeline,
-    records,
-    sent,
-    with_one_value,
-)
 from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.transform_functions import FUNCTIONS, NOT_KEPT, ORDERED, SHORT, records
 from tests.support.tables.kept_function import KeptFunction
+from tests.support.tables.transform_worlds import few_rows_by_jobs, pipeline, sent
 from tests.support.tables.value_lanes import IDS
 
 from lakebound_spark.batch import kept_plan
@@ -41,8 +32,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write"
 
 NUMBERS = StructType().add("id", "long").add("n", "integer")
 SLICES = 5
-NOT_KEPT = {with_one_value, joined_with_several}
-"""One has a subquery, which might have read the records, too; the other makes a table of its own at each call."""
 
 
 class Counted:

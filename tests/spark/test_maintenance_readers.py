@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.spark.test_tables_spark import source_of
 from tests.support.streams.long_form import only_in_long_form
+from tests.support.streams.spark_conf import source_of
 from tests.support.tables.local_tables import Lander, lander, make_table
 
 from lakebound.control.folder import ControlFolder

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
-from tests.spark.test_kept_plan import NOT_KEPT
-from tests.spark.test_transform_lanes import FUNCTIONS, ORDERED, SHORT, encoded, few_rows_by_jobs, pipeline, records, sent
 from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.transform_functions import FUNCTIONS, NOT_KEPT, ORDERED, SHORT, encoded, records
+from tests.support.tables.transform_worlds import few_rows_by_jobs, pipeline, sent
 from tests.support.tables.value_lanes import IDS
 
 from lakebound.spec.pipeline import KAFKA_COLUMN

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.conftest import topic_maker
+from tests.support.kafka.makers import topic_maker
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.worlds.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, native_spark, produce
 from tests.support.worlds.spark_restart import NativeTable, restart

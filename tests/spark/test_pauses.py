@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.local.pauses.test_pauses import FORMATS, name_of
+from tests.support.pauses.actors import FORMATS, name_of
 from tests.support.pauses.form import ALL, KEPT, WorldMaker, gates, make_world_fixture, seeded  # noqa: F401
 from tests.support.pauses.runs import run_cases, single_pauses
 

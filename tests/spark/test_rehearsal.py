@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.test_transform_lanes import pipeline
+from tests.support.tables.transform_worlds import pipeline
 from tests.support.tables.value_cases import NESTED, SCALARS
 
 from lakebound_spark.batch.decode import make_decoder, value_schema

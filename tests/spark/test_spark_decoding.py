@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.test_direct_decode import DOUBTFUL, PLAIN, SCHEMA, mutations, spec_of, strange_values, texts
 from tests.support.streams.stand_ins import ORDERS
+from tests.support.tables.json_texts import DOUBTFUL, PLAIN, SCHEMA, mutations, spec_of, strange_values, texts
 
 from lakebound.landing.direct_read import RecordColumns
 from lakebound.spec.pipeline import PipelineSpec

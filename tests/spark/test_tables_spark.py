@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.support.readers.reading_page import FOLDER, PAID, blocks, make_page_tables
+from tests.support.streams.spark_conf import source_of
 from tests.support.tables.local_tables import (
     FIRST_DAY_US,
     HOUR_US,
@@ -62,11 +63,6 @@ def _write(source: str, columns: list[str], helpers: dict[str, str], partition_b
 @pytest.fixture(scope="module")
 def sql(pool: ProcessPoolExecutor) -> Sql:
     return lambda query: pool.submit(_sql, query).result(timeout=500)
-
-
-def source_of(spec: TableSpec, at: Places) -> str:
-    """The table's name in a query."""
-    return f"delta.`{at.delta_path(spec)}`" if spec.format == "delta" else f"ice.{spec.name}"
 
 
 def utc(offset: int) -> datetime.datetime:

@@ -13,9 +13,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, NumberFormatException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.test_transform_lanes import LANES, Told, assert_alike, few_rows_by_jobs, sent, told, world
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID
+from tests.support.tables.transform_worlds import LANES, Told, assert_alike, few_rows_by_jobs, sent, told, world
 
 from lakebound.errors import TransformFailsError
 from lakebound.inspection.proof.offset_arrays import size

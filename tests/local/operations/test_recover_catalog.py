@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.tables.local_tables import landed_offsets, lander, offsets
+from tests.support.tables.local_tables import landed_offsets, offsets
+from tests.support.tables.older_catalogs import copied, land_many, named, put_back
 from tests.support.tables.recovering import DELTA, ICEBERG, Case, case_fixture  # noqa: F401
 
 from lakebound.control.desired import change_desired, read_desired
@@ -18,47 +17,12 @@ from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.operations.recovery.apply import plan_recovery
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
-from lakebound.tables.iceberg.local_files import local_path
-from lakebound.tables.iceberg.metadata import metadata_location
-from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.table import open_table
 from lakebound_spark.stream.opening import take_lease
 
 
 def run_spec(case: Case) -> RunSpec:
     return make_run_spec(case.spec, case.settings, read_desired(case.control), "orders-again")
-
-
-def catalog_file(case: Case) -> Path:
-    return case.at.iceberg_warehouse / "catalog.db"
-
-
-def copied(case: Case, tmp_path: Path) -> Path:
-    """Return a copy of the catalog as it is now."""
-    copy = tmp_path / "older.db"
-    with closing(sqlite3.connect(catalog_file(case))) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
-    return copy
-
-
-def put_back(case: Case, copy: Path) -> None:
-    with closing(sqlite3.connect(copy)) as source, closing(sqlite3.connect(catalog_file(case))) as target:
-        source.backup(target)
-
-
-def named(case: Case) -> Path:
-    """Return the metadata file that the catalog names."""
-    catalog = open_catalog(case.at)
-    return local_path(metadata_location(catalog, ICEBERG) or "")
-
-
-def land_many(case: Case, commits: int, begin: int = 30) -> int:
-    """Land further records one by one, and return the end."""
-    app = lander(ICEBERG, case.at, epoch=5)
-    app.open()
-    for start in range(begin, begin + commits):
-        app.land(start, start + 1)
-    return begin + commits
 
 
 @pytest.mark.parametrize("commits", [3, 25], ids=["its file is there", "its file was deleted by later commits"])

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from tests.local.operations.test_recover_catalog import catalog_file, copied, land_many, named, put_back
 from tests.support.tables.local_tables import SCHEMA, draft, genesis, landed_offsets, lander
+from tests.support.tables.older_catalogs import catalog_file, copied, land_many, named, put_back
 from tests.support.tables.recovering import ICEBERG, Case, case_fixture  # noqa: F401
 
 from lakebound.control.desired import Desired, DesiredState, change_desired, read_desired

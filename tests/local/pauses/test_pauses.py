@@ -7,22 +7,14 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from tests.support.pauses.actors import makers
+from tests.support.pauses.actors import FORMATS, makers, name_of
 from tests.support.pauses.form import ALL, WorldMaker, gates, kept, make_world_fixture, seeded, tell  # noqa: F401
 from tests.support.pauses.runs import Case, Found, double_pauses, run_cases, single_pauses
 
-FORMATS = ("delta", "iceberg")
 _PER_PAIR = 1
 _SAMPLED = 500 if ALL else 8
 ROLES = ("stream", "second", "takeover", "compact", "cleaning", "restore", "rewind")
 CASES = [*((kind, role) for role in ROLES for kind in FORMATS), ("iceberg", "rewrite")]
-
-
-def name_of(role: str, kind: str) -> str:
-    """Maintenance that takes history away has another name per format."""
-    if role == "cleaning":
-        return "clean" if kind == "delta" else "expire"
-    return role
 
 
 def some(cases: Iterable[Case], count: int, chance: random.Random) -> list[Case]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.support.pauses.actors import make_actors
+from tests.support.pauses.actors import FORMATS, make_actors
 from tests.support.pauses.file_operations import interposed
 from tests.support.pauses.form import ALL, WorldMaker, kept, make_world_fixture, seeded, tell  # noqa: F401
 from tests.support.pauses.interleaving import Turn, interleave
@@ -15,7 +15,6 @@ from tests.support.pauses.world import PausedWorld
 
 from lakebound.control import handover
 
-FORMATS = ("delta", "iceberg")
 _SAMPLED = 1000 if ALL else 8
 _THIRD = (None, "second", "takeover", "restore", "orphans")
 

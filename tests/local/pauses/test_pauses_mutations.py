@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from tests.local.pauses.test_pauses_strangers import lost_commits, not_seen
 from tests.support.pauses.actors import make_actors
 from tests.support.pauses.file_operations import interposed
 from tests.support.pauses.form import WorldMaker, gates, make_world_fixture, tell  # noqa: F401
 from tests.support.pauses.interleaving import Turn, interleave
 from tests.support.pauses.oracle import Report
 from tests.support.pauses.runs import Case, run_cases, single_pauses
-from tests.support.pauses.strangers import guest, prepare_guest, put_back, take_backup
+from tests.support.pauses.strangers import guest, lost_commits, not_seen, prepare_guest, put_back, take_backup
 from tests.support.pauses.world import PausedWorld
 
 from lakebound.tables.delta import put as delta_put

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 from tests.support.pauses.actors import make_actors
 from tests.support.pauses.file_operations import interposed
 from tests.support.pauses.form import ALL, WorldMaker, make_world_fixture  # noqa: F401
-from tests.support.pauses.interleaving import Actor, Turn, interleave
-from tests.support.pauses.oracle import Report, read_state
-from tests.support.pauses.strangers import guest, live_guest, prepare_guest, put_back, take_backup
+from tests.support.pauses.interleaving import Turn, interleave
+from tests.support.pauses.strangers import (
+    guest,
+    live_guest,
+    lost_commits,
+    not_seen,
+    prepare_guest,
+    put_back,
+    take_backup,
+)
 from tests.support.pauses.world import PausedWorld, Shape
 
 from lakebound.errors import LakeboundError
-
-_LOOK = "stat _delta_log"
-Stranger = Callable[[PausedWorld], Actor]
-
-
-def lost_commits(world: PausedWorld, stranger: Stranger, stops: Sequence[int], *, looks: int = 0) -> list[str]:
-    """Return, per place at which the stream is suspended, the commits that it reported and that no reader sees.
-
-    ``looks``: how often a commit looks at the log; what had done so for the last time when the stranger came is left out.
-    """
-    lost = []
-    with interposed(world.live):
-        for stop_at in stops:
-            with world.run():
-                actors = [*make_actors(world, ["stream"]), stranger(world)]
-                interleave(actors, [Turn(0, stop_at), Turn(1), Turn(0)])
-                assert actors[1].error is None, actors[1].error
-                looked = sum(gate == _LOOK for gate in actors[0].gates[:stop_at])
-                reports = world.reports[looked // looks :] if looks else world.reports
-                lost += [f"suspended at {stop_at}: {one}" for one in not_seen(world, reports)]
-    return lost
-
-
-def not_seen(world: PausedWorld, reports: Sequence[Report]) -> list[str]:
-    """Return what of the reports is not so, and what of the table cannot be read."""
-    state = read_state("delta", world.lake, world.spec.name)
-    wrong = list(state.broken)
-    if len(set(state.rows)) != len(state.rows):
-        wrong.append("rows are doubled")
-    versions = {commit.commit: commit.version for commit in state.history}
-    oldest = min(int(version) for version in versions.values())
-    for report in reports:
-        is_cleaned_up = report.commit not in versions and int(report.version) < oldest
-        is_there = is_cleaned_up or versions.get(report.commit) == report.version
-        if not is_there or not set(range(*report.landed)) <= set(state.rows):
-            wrong.append(f"{report.actor} reported version {report.version}, which no reader sees")
-    return wrong
 
 
 def stops(world: PausedWorld, *, before_the_put: bool = False) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.local.tables.test_table_access import rows_in
+from tests.support.readers.frames import rows_in
 from tests.support.readers.reading_page import PAGE, PAID, ROWS, blocks, make_page_tables
 from tests.support.streams.command_line import lakebound
 

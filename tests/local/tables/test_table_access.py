@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from tests.support.readers.frames import rows_in
 from tests.support.tables.local_tables import lander, make_table, with_catalog
 
 from lakebound.spec.table import TableSpec
@@ -13,13 +13,6 @@ from lakebound.tables.access import access_of, catalog_of
 from lakebound.tables.places import Places
 
 TOOLS = {"delta": ["pandas", "Polars", "DuckDB"], "iceberg": ["PyIceberg", "pandas", "Polars", "DuckDB"]}
-
-
-def rows_in(frame: Any) -> int:
-    """Return how many rows a tool's result has."""
-    if hasattr(frame, "fetchall"):
-        return len(frame.fetchall())
-    return int(frame.num_rows if isinstance(frame, pa.Table) else len(frame))
 
 
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")

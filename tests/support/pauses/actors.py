@@ -298,6 +298,7 @@ maintain_delta = _maintenance("maintain", "compact", "checkpoint_log", "clean_lo
 maintain_iceberg = _maintenance("maintain", "compact", "expire_snapshots", "remove_orphans")
 
 Maker = Callable[[PausedWorld], Callable[[], None]]
+FORMATS = ("delta", "iceberg")
 CLEANING = ("clean", "expire", "maintain")
 """Who takes commits out of the history."""
 
@@ -321,3 +322,10 @@ def make_actors(world: PausedWorld, names: Sequence[str]) -> list[Actor]:
     known = {**makers(world.spec.format), "orphans": remove_orphans, "taker": taker}
     known["maintain"] = maintain_delta if world.spec.format == "delta" else maintain_iceberg
     return [Actor(name, known[name](world)) for name in names]
+
+
+def name_of(role: str, kind: str) -> str:
+    """Return the actor's name in a format: what takes history away has another one in each."""
+    if role == "cleaning":
+        return "clean" if kind == "delta" else "expire"
+    return role

@@ -1,9 +1,10 @@
-"""What others do to a Delta table at once, while a writer is suspended: a guest and its clean-up, a backup that is put back."""
+"""What others do to a Delta table while a writer is suspended, a guest or a backup that is put back, and what is lost by it."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
@@ -11,10 +12,15 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from lakebound.ledger.entry import encode
 from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.spec.table import TableSpec
-from tests.support.pauses.interleaving import Actor
+from tests.support.pauses.actors import make_actors
+from tests.support.pauses.file_operations import interposed
+from tests.support.pauses.interleaving import Actor, Turn, interleave
+from tests.support.pauses.oracle import Report, read_state
 from tests.support.pauses.world import PausedWorld
 
 GUEST_COMMITS = 210
+Stranger = Callable[[PausedWorld], Actor]
+_LOOK = "stat _delta_log"
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -116,3 +122,37 @@ def _folder(world: PausedWorld) -> Path:
 def folder_of(lake: Path, spec: TableSpec) -> Path:
     """Return the folder of a Delta table."""
     return lake / "delta" / spec.namespace / spec.short_name
+
+
+def lost_commits(world: PausedWorld, stranger: Stranger, stops: Sequence[int], *, looks: int = 0) -> list[str]:
+    """Return, per place at which the stream is suspended, the commits that it reported and that no reader sees.
+
+    ``looks``: how often a commit looks at the log; what had done so for the last time when the stranger came is left out.
+    """
+    lost = []
+    with interposed(world.live):
+        for stop_at in stops:
+            with world.run():
+                actors = [*make_actors(world, ["stream"]), stranger(world)]
+                interleave(actors, [Turn(0, stop_at), Turn(1), Turn(0)])
+                assert actors[1].error is None, actors[1].error
+                looked = sum(gate == _LOOK for gate in actors[0].gates[:stop_at])
+                reports = world.reports[looked // looks :] if looks else world.reports
+                lost += [f"suspended at {stop_at}: {one}" for one in not_seen(world, reports)]
+    return lost
+
+
+def not_seen(world: PausedWorld, reports: Sequence[Report]) -> list[str]:
+    """Return what of the reports is not so, and what of the table cannot be read."""
+    state = read_state("delta", world.lake, world.spec.name)
+    wrong = list(state.broken)
+    if len(set(state.rows)) != len(state.rows):
+        wrong.append("rows are doubled")
+    versions = {commit.commit: commit.version for commit in state.history}
+    oldest = min(int(version) for version in versions.values())
+    for report in reports:
+        is_cleaned_up = report.commit not in versions and int(report.version) < oldest
+        is_there = is_cleaned_up or versions.get(report.commit) == report.version
+        if not is_there or not set(range(*report.landed)) <= set(state.rows):
+            wrong.append(f"{report.actor} reported version {report.version}, which no reader sees")
+    return wrong

@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from lakebound.landing.class_archive import class_archive_option
 from lakebound.landing.spark_command import METASPACE, QUICK_START
+from lakebound.spec.table import TableSpec
+from lakebound.tables.places import Places
 from tests.support.tables.local_tables import places
 
 
@@ -68,3 +70,8 @@ def enter_session(folder: str) -> None:
         session.conf.set(name, value)
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     SparkSession._activeSession = session
+
+
+def source_of(spec: TableSpec, at: Places) -> str:
+    """Return the table's name in a query of that session."""
+    return f"delta.`{at.delta_path(spec)}`" if spec.format == "delta" else f"ice.{spec.name}"
