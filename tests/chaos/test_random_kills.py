@@ -35,7 +35,7 @@ def test_random_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path,
     with applications() as starter:
         with Load(JournalingProducer(broker.bootstrap_servers, journal), name, 500):
             for kill in range(KILLS):
-                application = starter.start(pipeline.with_lane(LANES[kill % 2]))
+                application = starter.start(pipeline.with_lane(LANES[kill % 2]), own_jvm=True)
                 while_starting = dice.random() < SHARE_KILLED_WHILE_STARTING
                 if not while_starting:
                     application.wait_running()

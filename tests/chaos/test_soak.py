@@ -58,7 +58,7 @@ def test_soak_loses_nothing_doubles_nothing_and_always_lands_again(tmp_path: Pat
     injected: list[Injected] = []
     started = time.monotonic()
     with applications() as starter:
-        world = World(pipeline, broker, topic, starter, dice, starter.start(pipeline))
+        world = World(pipeline, broker, topic, starter, dice, starter.start(pipeline, own_jvm=True))
         with Load(JournalingProducer(broker.bootstrap_servers, journal), topic, RATE) as load:
             world.wait_landing_of(time.time())
             for kind in _kinds(dice):

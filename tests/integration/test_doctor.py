@@ -89,7 +89,7 @@ def test_a_deleted_checkpoint_costs_nothing_and_a_loss_or_another_topic_is_named
     assert examine(pipeline).verdict == "starting", "it was never started"
 
     send_events(producer, name, range(300))
-    first = starter.start(pipeline)
+    first = starter.start(pipeline, own_jvm=True)
     first.wait_landed(journal.ends())
     wait_until(lambda: examine_pipeline(pipeline.spec, pipeline.settings).verdict == "healthy", 30, "a healthy pipeline")
     first.kill()

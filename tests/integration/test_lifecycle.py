@@ -64,7 +64,7 @@ def test_lets_nobody_disturb_it_and_stops_gracefully(
     name = topic("lifecycle")
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     send_events(producer, name, range(1000))
-    first = starter.start(pipeline)
+    first = starter.start(pipeline, own_jvm=True)
     first.wait_landed(journal.ends())
     mapped = Path(f"/proc/{first.process.pid}/maps").read_text()
     assert str(class_archive(pipeline.settings.jars)) in mapped, "make class-archive made none, or the JVM refused it"
@@ -72,7 +72,7 @@ def test_lets_nobody_disturb_it_and_stops_gracefully(
     if LONG_FORM:  # It goes on without its checkpoint; shortly: test_a_deleted_checkpoint_costs_nothing… in test_doctor.py
         first.kill()
         shutil.rmtree(pipeline.control.folder / "checkpoints")
-        second = starter.start(pipeline)
+        second = starter.start(pipeline, own_jvm=True)
     send_events(producer, name, range(1000, 2000))
     second.wait_landed(journal.ends())
     third = starter.start(pipeline)
@@ -102,7 +102,7 @@ def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name)
     ways = (RunningApplication.terminate_group, RunningApplication.terminate_jvm)
     for terminate in ways:
-        application = starter.start(pipeline)
+        application = starter.start(pipeline, own_jvm=True)
         with Load(producer, name, per_second=500):
             application.wait_for(partial(_has_records, application, 500), 120, "load")
             terminate(application)
@@ -202,7 +202,7 @@ def test_a_missing_topic_is_waited_for(
 ) -> None:
     there, missing = topic("there"), f"missing-{uuid.uuid4().hex[:8]}"
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, there, missing, value={"format": "bytes"}, null_values="skip")
-    application = starter.start(pipeline)
+    application = starter.start(pipeline, own_jvm=True)
     application.wait_for(lambda: _is_waiting(application), 60, "the wait for the topic")
     assert application.progress is not None
     missed = f"waiting: topic {missing} is not on the broker at {broker.bootstrap_servers}"

@@ -15,10 +15,12 @@ import psutil
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.lease import read_lease
 from lakebound.control.process_identity import is_running
+from lakebound.control.processes import last_lines
 from lakebound.control.progress import Outcome, Progress, read_outcome, read_progress
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import spark_environment, spark_submit_command
 from tests.support.streams.pipelines import REPOSITORY, Pipeline
+from tests.support.streams.shared_jvm import shared_jvm
 from tests.support.waiting import STRETCH, wait_until
 
 START_SECONDS = 150.0
@@ -36,6 +38,7 @@ class RunningApplication:
         faults: str = "",
         environ: Mapping[str, str] | None = None,
         conf: Mapping[str, str] | None = None,
+        own_jvm: bool = True,
     ) -> None:
         """Start it; nothing is waited for.
 
@@ -44,8 +47,10 @@ class RunningApplication:
             faults: Rules of ``lakebound.faults``.
             environ: Variables to add, such as a password.
             conf: Spark settings that replace the application's own.
+            own_jvm: Whether spark-submit starts it, as in production; else it may run in the JVM that tests share.
         """
         self.pipeline = pipeline
+        self.own_jvm = own_jvm
         self.run_spec: RunSpec = pipeline.run_spec()
         self.app_id = self.run_spec.app_id
         self.command = with_conf(spark_submit_command(self.run_spec, pipeline.settings), conf or {})
@@ -60,12 +65,14 @@ class RunningApplication:
             environment["LAKEBOUND_FAULTS"] = faults
         self.started_at = time.monotonic()
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            shared = None if own_jvm else shared_jvm().start(self.command, environment, log)
+            self.process = shared or subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
 
     def __str__(self) -> str:
-        return f"application {self.app_id} (log {self.log}):\n{self.log_tail()}"
+        of_spark = "" if self.own_jvm else f"\n--- the shared JVM's log:\n{last_lines(shared_jvm().log)}"
+        return f"application {self.app_id} (log {self.log}):\n{self.log_tail()}{of_spark}"
 
     @property
     def progress(self) -> Progress | None:
@@ -131,10 +138,12 @@ class RunningApplication:
 
     def terminate_jvm(self) -> None:
         """Send SIGTERM to the JVM alone, as an init process in a container does: the shell scripts became the JVM."""
+        assert self.own_jvm
         os.kill(self.process.pid, signal.SIGTERM)
 
     def terminate_group(self) -> None:
         """Send SIGTERM to all of its processes at once."""
+        assert self.own_jvm
         os.killpg(self.process.pid, signal.SIGTERM)
 
     def stop(self) -> Outcome:
@@ -159,6 +168,11 @@ class RunningApplication:
 
     def kill(self) -> None:
         """End the whole process group at once, and return when nothing of it runs any more."""
+        assert self.own_jvm
+        self.end()
+
+    def end(self) -> None:
+        """Kill what still runs of it; a JVM that it shares is not used again."""
         family: list[psutil.Process] = []
         with suppress(psutil.NoSuchProcess):
             family = psutil.Process(self.process.pid).children(recursive=True)
@@ -192,16 +206,18 @@ class Applications:
         faults: str = "",
         environ: Mapping[str, str] | None = None,
         conf: Mapping[str, str] | None = None,
+        own_jvm: bool = False,
     ) -> RunningApplication:
-        """Start one; see RunningApplication."""
-        application = RunningApplication(pipeline, faults, environ, conf)
+        """Start one; see RunningApplication. One with faults, variables or settings has a JVM of its own anyway."""
+        special = own_jvm or bool(faults or environ or conf)
+        application = RunningApplication(pipeline, faults, environ, conf, own_jvm=special)
         self._started.append(application)
         return application
 
     def end(self) -> None:
         """Kill whatever still runs."""
         for application in self._started:
-            application.kill()
+            application.end()
 
 
 def go_on(pipeline: Pipeline) -> None:

@@ -48,7 +48,7 @@ class World:
         """Start the next application, as Airflow would; lanes in turn."""
         self.starts += 1
         go_on(self.pipeline)
-        self.app = self.starter.start(self.pipeline.with_lane(LANES[self.starts % 2]))
+        self.app = self.starter.start(self.pipeline.with_lane(LANES[self.starts % 2]), own_jvm=True)
 
     def ensure_app(self) -> None:
         """Start one if the present one has ended."""
