@@ -22,8 +22,8 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-processes test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
-	test-spark test-integration test-streams test-airflow test-cluster \
+.PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
+	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-stored bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
 
@@ -77,7 +77,7 @@ class-archive: jars ## Create the JVM class archives and missing bytecode once, 
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint-beside-archive test-unit test-enumeration test-processes test-streams ## Run all tests, also with a real Spark, broker and Airflow
+test: lint-beside-archive test-unit test-enumeration test-real ## Run all tests, also with a real Spark, broker and Airflow
 
 # mypy needs one core for a minute, and so does the application that makes the class archive.
 lint-beside-archive: install
@@ -89,10 +89,12 @@ test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
 
-# One run of both: the tests of Airflow mostly wait, and leave the cores to those of the tables.
-test-processes: class-archive ## Run the tests with real tables and processes and with a real Airflow (test-local and test-airflow in one run)
-	@echo "== tests with real tables and processes, and with a real Airflow"
-	@pytest -q -m "airflow or local" tests/airflow tests/integration tests/local -n 3 --dist loadgroup --no-loadscope-reorder --durations=5
+# One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. Long files come first and short tests
+# last, so that the processes end together.
+test-real: class-archive ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
+	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
+	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/chaos tests/integration tests/spark tests/local \
+	  -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
 
 test-local: install ## Run the tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
@@ -113,12 +115,6 @@ test-enumeration: install ## Run the doctor on every crash prefix and corruption
 test-power-cuts: install ## Test every state that a power cut can leave of every kind of work (`make test` tests a sample)
 	@echo "== every state that a power cut may leave"
 	@LAKEBOUND_POWER_CUTS=all pytest -q -rP -n 2 tests/local/power/test_power_cuts.py tests/local/power/test_power_cuts_ext4.py
-
-# One run of all three: their files follow each other without a pause between, the longest first. A third worker gains
-# nothing: the cores are busy.
-test-streams: class-archive ## Run the tests with a local Spark and with a real broker, and two random kills under load
-	@echo "== tests with a local Spark, with a real broker, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m "chaos or integration or spark" tests/chaos tests/integration tests/spark -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
 test-spark: class-archive ## Run every case of the tests with a local Spark (`make test` runs a part of them)
 	@LAKEBOUND_CHAOS=full pytest -m spark tests/spark -n 2 --dist loadfile --durations=5
