@@ -89,11 +89,11 @@ test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
 
-# One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. Long files come first and short tests
-# last, so that the processes end together.
+# One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. What one process must do alone comes first,
+# and short tests last, so that the processes end together.
 test-real: class-archive ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
 	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/chaos tests/integration tests/spark tests/local \
+	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
 	  -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
 
 test-local: install ## Run the tests with real tables and real processes, without a JVM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -41,16 +41,13 @@ def pytest_configure() -> None:
     hypothesis_settings.load_profile("lakebound")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # pytest sorts by fixtures, too
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] == "local":
             item.add_marker(pytest.mark.local)
         if not any(item.get_closest_marker(marker) for marker in MARKERS):
             item.add_marker(pytest.mark.unit)
-    yield
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist's own

@@ -36,7 +36,7 @@ from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import KAFKA_TYPE, open_table
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 COMMITS, ROWS = 20 if LONG_FORM else 10, 500
 CRM = TableSpec(format="iceberg", name="crm.customers")
