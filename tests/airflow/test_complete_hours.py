@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lakebound.control.complete_hours import Span, TableHours
+from lakebound.control.complete_hours import HourSpan, TableHours
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.ledger.hours import HOUR_MS
 from tests.support.airflow.real_stack import Stack
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 PIPELINE = "moves"
-NUMBERS = {Span().key(BEGIN_MS // HOUR_MS + number): number for number in range(24)}
+NUMBERS = {HourSpan().key(BEGIN_MS // HOUR_MS + number): number for number in range(24)}
 DEADLINE_SECONDS = 300.0
 """The last step is three runs, one after the other, of tasks that take 15 s each where the machine is busy."""
 

@@ -134,13 +134,13 @@ def test_the_control_dag_stops_starts_and_restarts(stack: Stack) -> None:
     control("stop")
     assert not app_is_alive(stack.control("orders"))
     stack.deferred("orders")
-    assert living_submission(stack.control("orders")) is None, "a deferred task that waits for the wish"
+    assert living_submission(stack.control("orders")) is None, "a deferred task that waits for the request"
     control("start")
     assert stack.running("orders", other_than=second.app_id).owner is not None
 
 
 def test_no_task_was_failed_because_its_trigger_fired_soon_after_it_deferred(stack: Stack) -> None:
-    # Until here tasks have deferred that had to wait for little: applications that failed at once, wishes that were soon so.
+    # Until here tasks have deferred that had to wait for little: applications that failed at once, requests that were soon so.
     assert "finished with state success, but the task instance's state" not in stack.airflow.log.read_text(errors="replace")
 
 

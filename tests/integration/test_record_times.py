@@ -18,7 +18,7 @@ from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
 
-from lakebound.control.complete_hours import Span
+from lakebound.control.complete_hours import HourSpan
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
@@ -28,7 +28,7 @@ from lakebound_spark.batch.doubtful import MOST_DOUBTS
 pytestmark = pytest.mark.integration
 
 SECONDS = int(time.time()) - 2 * 86_400
-HOUR = Span().key(SECONDS // 3600)
+HOUR = HourSpan().key(SECONDS // 3600)
 UNITS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 """Newer brokers refuse a time of the future by default, older ones take any."""

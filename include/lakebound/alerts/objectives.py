@@ -23,7 +23,7 @@ class ObjectiveFacts:
     """What the objectives are judged by.
 
     Attributes:
-        desired: The wish: where nothing is to land, nothing is late.
+        desired: The desired state: where nothing is to land, nothing is late.
         progress: The application's latest.
         outcome: How that application ended; None while it lives.
     """

@@ -39,7 +39,7 @@ class StreamFacts:
     """What decides whether an event is over, and whether there is a new one.
 
     Attributes:
-        desired: The wish.
+        desired: The desired state.
         progress: The newest.
         outcome: How the application that was submitted last ended; None when it lives, or died without one.
         dead: That application, when it lives no longer; None otherwise.
@@ -87,7 +87,7 @@ def still_wrong(findings: Iterable[Finding], facts: StreamFacts, now: float) -> 
 
     Args:
         findings: Events that stood at the last look.
-        facts: Wish, progress and outcome of the pipeline as they are now.
+        facts: Desired state, progress and outcome of the pipeline as they are now.
         now: Epoch seconds of this look.
     """
     return tuple(one for one in findings if not _is_over(one, facts, now))
@@ -109,7 +109,7 @@ def ended_event(pipeline: str, noted: Iterable[Finding], facts: StreamFacts, now
         return None
     ended_at = _last_sign(submission, facts)
     end = decide_end(submission, outcome, facts.progress, facts.desired)
-    # What ended before the wish is what the person who wrote it knew.
+    # What ended before the desired state was changed is what the person who wrote it knew.
     if ended_at < facts.desired.since or end.end not in (End.FAILED, End.REFUSED):
         return None
     has_page = outcome is not None and (end.end is End.REFUSED or outcome.is_outage)
@@ -162,7 +162,7 @@ def look_again(control: ControlFolder, facts: StreamFacts, now: float) -> Findin
 
     Args:
         control: State folder of the pipeline; its findings of the stream are replaced.
-        facts: Wish, progress and outcome of the pipeline as they are now.
+        facts: Desired state, progress and outcome of the pipeline as they are now.
         now: Epoch seconds of this look.
     """
 

@@ -14,7 +14,7 @@ from lakebound.cli.output import Json, print_json, say, show
 if TYPE_CHECKING:
     from lakebound.control.desired import Desired
     from lakebound.control.folder import ControlFolder
-    from lakebound.control.requests import Wish, WishState
+    from lakebound.control.requests import Request, RequestState
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -71,7 +71,7 @@ def act(
     as_json: bool = False,
     fields: dict[str, Any] | None = None,
 ) -> None:
-    """Write the wish, wait for the end of an application that it ends, and say what follows.
+    """Write the request, wait for the end of an application that it ends, and say what follows.
 
     Args:
         pipeline: Its name.
@@ -91,7 +91,7 @@ def act(
     from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
-    from lakebound.control.wishes import write_wish
+    from lakebound.control.request_file import write_request
     from lakebound.errors import ControlFileError
     from lakebound.first_line import first_line
     from lakebound.settings import load_settings
@@ -99,10 +99,10 @@ def act(
     settings = load_settings()
     folder = ControlFolder(settings.home, pipeline)
     spec = _spec(pipeline, settings, folder, action)
-    wish = _wish(spec, action, reason or _command(action), fields or {})
+    request = _request(spec, action, reason or _command(action), fields or {})
     try:
         before, loop, living = read_desired(folder), read_crash_loop(folder), living_submission(folder)
-        desired = write_wish(folder, wish, by=operating_system_user())
+        desired = write_request(folder, request, by=operating_system_user())
     except ValueError as exc:
         raise ControlFileError(pipeline, folder.shared, first_line(exc)) from exc
     ended = _ended_by(before, len(loop.since(before.since).ends), spec) if action is Action.START else ""
@@ -113,7 +113,7 @@ def act(
         say(f"{pipeline}: {replaced} ends after its current batch")
     found = _wait(folder, desired, replaced, wait_seconds)
     goes_on = living.app_id if living is not None and replaced is None else None
-    starts = _starts(spec, settings, wish) if spec is not None and desired.wants_app else None
+    starts = _starts(spec, settings, request) if spec is not None and desired.wants_app else None
     if as_json:
         body = {"pipeline": pipeline, "action": action.value, "desired": desired.model_dump(mode="json")}
         print_json({**body, "application": goes_on or replaced, **asdict(found), "starts": starts})
@@ -149,17 +149,17 @@ def _spec(pipeline: str, settings: Settings, folder: ControlFolder, action: Acti
         raise
 
 
-def _wish(spec: PipelineSpec | None, action: Action, reason: str, fields: dict[str, Any]) -> Wish:
+def _request(spec: PipelineSpec | None, action: Action, reason: str, fields: dict[str, Any]) -> Request:
     from pydantic import ValidationError
 
-    from lakebound.control.requests import WishForm, rest_wish
+    from lakebound.control.requests import RequestForm, rest_request
 
     try:
-        form = WishForm.model_validate({"action": action.value.replace("-", "_"), "reason": reason, **fields})
+        form = RequestForm.model_validate({"action": action.value.replace("-", "_"), "reason": reason, **fields})
     except ValidationError as exc:
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors())
         raise typer.BadParameter(problems) from exc
-    return rest_wish(form.action, reason) if spec is None else form.wish(spec)
+    return rest_request(form.action, reason) if spec is None else form.request(spec)
 
 
 def _ended_by(before: Desired, failed_starts: int, spec: PipelineSpec | None) -> str:
@@ -171,20 +171,20 @@ def _ended_by(before: Desired, failed_starts: int, spec: PipelineSpec | None) ->
     return ""
 
 
-def _wait(folder: ControlFolder, desired: Desired, replaced: str | None, wait_seconds: float) -> WishState:
+def _wait(folder: ControlFolder, desired: Desired, replaced: str | None, wait_seconds: float) -> RequestState:
     from lakebound.control.applications import wait_ended
-    from lakebound.control.requests import WishState
-    from lakebound.control.wishes import wait_for_wish
+    from lakebound.control.request_file import wait_for_request
+    from lakebound.control.requests import RequestState
 
     if desired.state != "running":
-        found = wait_for_wish(folder, "stopped", desired, wait_seconds)
+        found = wait_for_request(folder, "stopped", desired, wait_seconds)
         if found.state == "waiting" and not wait_seconds:
-            return WishState("met", f"{replaced} ends after its current batch")
+            return RequestState("met", f"{replaced} ends after its current batch")
         hangs = f" after {wait_seconds:g} s; if it hangs, follow the runbook stall" if found.state == "waiting" else ""
-        return WishState(found.state, found.reason + hangs)
+        return RequestState(found.state, found.reason + hangs)
     if replaced is None or not wait_seconds or wait_ended(folder, replaced, wait_seconds):
-        return WishState("met", "it is written")
-    return WishState("waiting", f"{replaced} has not ended after {wait_seconds:g} s; if it hangs, follow the runbook stall")
+        return RequestState("met", "it is written")
+    return RequestState("waiting", f"{replaced} has not ended after {wait_seconds:g} s; if it hangs, follow the runbook stall")
 
 
 def say_who_starts(spec: PipelineSpec, settings: Settings) -> None:
@@ -202,10 +202,10 @@ def say_who_starts(spec: PipelineSpec, settings: Settings) -> None:
         show(f"{spec.pipeline}: {who_starts(spec.pipeline, schedule, airflow)}")
 
 
-def _starts(spec: PipelineSpec, settings: Settings, wish: Wish) -> str:
+def _starts(spec: PipelineSpec, settings: Settings, request: Request) -> str:
     from lakebound.control.requests import await_kind
     from lakebound.control.starters import who_starts
     from lakebound.local.airflow_view import look_at_airflow
 
-    schedule = spec.schedule if await_kind(wish, spec) is None and not spec.runs_continuously else None
+    schedule = spec.schedule if await_kind(request, spec) is None and not spec.runs_continuously else None
     return who_starts(spec.pipeline, schedule, look_at_airflow(settings, spec.pipeline, unpause=True))

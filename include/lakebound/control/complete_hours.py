@@ -24,7 +24,7 @@ HOUR_FORMAT, DAY_FORMAT = "%Y-%m-%dT%H", "%Y-%m-%d"
 _FORMATS: Mapping[HourUnit, str] = {"hour": HOUR_FORMAT, "day": DAY_FORMAT}
 
 
-class Span(Frozen):
+class HourSpan(Frozen):
     """The length of what is announced, and how long it is waited for after its end. "Hour" below means such a span."""
 
     unit: HourUnit = "hour"
@@ -100,7 +100,7 @@ class Announcement(FrozenRecord):
     """An hour that is complete; of each hour the newest is kept.
 
     Attributes:
-        hour: Its name (``Span.key``).
+        hour: Its name (``HourSpan.key``).
         number: Grows with every announcement of the pipeline.
         version: Delta version or Iceberg snapshot id that holds the hour.
         further: Whether the hour was announced before, or had passed before the first announcement: rows came late.
@@ -148,9 +148,9 @@ class CompleteHours(FrozenRecord):
     tables: dict[str, TableHours] = Field(default_factory=dict)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> HourSpan:
         """What an hour is here."""
-        return Span(unit=self.unit, grace_ms=self.grace_ms)
+        return HourSpan(unit=self.unit, grace_ms=self.grace_ms)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class TableSight:
     is_put_back: bool = False
 
 
-def first_look(span: Span, sight: TableSight, now_ms: int) -> TableHours:
+def first_look(span: HourSpan, sight: TableSight, now_ms: int) -> TableHours:
     """Return where the announcements of a table begin: with the present hour; of what was landed before nothing is said.
 
     Args:
@@ -187,7 +187,7 @@ def first_look(span: Span, sight: TableSight, now_ms: int) -> TableHours:
     return TableHours(next_hour=span.number_at(now_ms), commit=sight.commit, landed=sight.landed)
 
 
-def by_this_clock(known: TableHours, span: Span, now_ms: int) -> TableHours:
+def by_this_clock(known: TableHours, span: HourSpan, now_ms: int) -> TableHours:
     """Return what is known where the clock has gone back since: what it concluded of times that have not come counts no longer.
 
     No look can have found more than all hours before the present one due. Where that is so nevertheless, the clock was ahead,
@@ -213,7 +213,7 @@ def by_this_clock(known: TableHours, span: Span, now_ms: int) -> TableHours:
     return known.model_copy(update=changes) if changes else known
 
 
-def _next_by(known: TableHours, span: Span, now_ms: int) -> int:
+def _next_by(known: TableHours, span: HourSpan, now_ms: int) -> int:
     """Return the hour that is due next, of what was found while the clock was ahead."""
     present = span.number_at(now_ms)
     if not known.announced:
@@ -222,7 +222,7 @@ def _next_by(known: TableHours, span: Span, now_ms: int) -> int:
     return min(present, max(told) + 1 if told else span.number_at(now_ms - _TOLD_AGAIN_MS))
 
 
-def with_rows(known: TableHours, span: Span, sight: TableSight, now_ms: int) -> TableHours:
+def with_rows(known: TableHours, span: HourSpan, sight: TableSight, now_ms: int) -> TableHours:
     """Return what is known after the rows that a look found.
 
     Args:
@@ -254,7 +254,7 @@ def with_rows(known: TableHours, span: Span, sight: TableSight, now_ms: int) -> 
     return known.model_copy(update=changes)
 
 
-def needs_cut_off(known: TableHours, span: Span, now_ms: int) -> bool:
+def needs_cut_off(known: TableHours, span: HourSpan, now_ms: int) -> bool:
     """Return whether Kafka's ends are to be asked: an hour is over, or rows came late and others may follow no longer.
 
     Args:
@@ -268,7 +268,7 @@ def needs_cut_off(known: TableHours, span: Span, now_ms: int) -> bool:
     return is_late or now_ms >= span.due_ms(known.next_hour)
 
 
-def decide(known: TableHours, span: Span, sight: TableSight, now_ms: int, last_number: int) -> TableHours:
+def decide(known: TableHours, span: HourSpan, sight: TableSight, now_ms: int, last_number: int) -> TableHours:
     """Return what is known after the announcements that are due; without a cut-off, or before it is reached, there is none.
 
     Args:

@@ -1,7 +1,7 @@
 """The limit of restarts: after a number of ends in a row without a landed row, a person is asked.
 
 The file ``crash-loop.json`` names the applications (or, where none came up, the DAG runs) whose ends count. Both who start
-applications without Airflow and the guard of the ingest DAG keep it, each end counts once, and whatever a person wishes after
+applications without Airflow and the guard of the ingest DAG keep it, each end counts once, and whatever a person asks for after
 the last of them (``lakebound.control.desired``) restarts the count. An end by an outage does not count, however often it
 comes: starting again is right, after a pause.
 """
@@ -85,10 +85,10 @@ class CrashLoop(FrozenRecord):
         ends = OutageEnds(count=self.outages.count + 1, last=end_id, at=at, reason=reason, **page)
         return self.model_copy(update={"outages": ends})
 
-    def since(self, wished_at: float) -> CrashLoop:
-        """Return the count that is left after a wish at a time."""
-        left = self if wished_at <= self.at else CrashLoop(outages=self.outages)
-        return left if wished_at <= self.outages.at else left.model_copy(update={"outages": OutageEnds()})
+    def since(self, changed_at: float) -> CrashLoop:
+        """Return the count that is left after the desired state was changed at a time."""
+        left = self if changed_at <= self.at else CrashLoop(outages=self.outages)
+        return left if changed_at <= self.outages.at else left.model_copy(update={"outages": OutageEnds()})
 
     def not_before(self, first_pause_seconds: float) -> float:
         """Return when the next start may be made (epoch seconds).
@@ -132,7 +132,7 @@ def _after_pause(count: int, at: float, first_seconds: float, longest_seconds: f
     return at + (longest if count > 10 else min(first_seconds * 4.0 ** (count - 1), longest))
 
 
-def count_last_end(before: CrashLoop, last: LastEnd | None, wished_at: float) -> CrashLoop:
+def count_last_end(before: CrashLoop, last: LastEnd | None, changed_at: float) -> CrashLoop:
     """Return the count with the end of the last application, as a start finds it. Pure.
 
     A refusal is not an end in this sense: nothing was started.
@@ -140,18 +140,18 @@ def count_last_end(before: CrashLoop, last: LastEnd | None, wished_at: float) ->
     Args:
         before: The count as it was written last.
         last: How the application before this start ended; None when there was none.
-        wished_at: Epoch seconds of the newest wish; a desired state after the last counted end resets the count.
+        changed_at: Epoch seconds of the newest change of the desired state; one after the last counted end resets the count.
     """
     if last is None:
-        return before.since(wished_at)
+        return before.since(changed_at)
     if last.outcome is not None and last.outcome.verdict in ("refused", "superseded"):
-        return before.since(wished_at)
+        return before.since(changed_at)
     ended_at = last.outcome.ended_at if last.outcome is not None else last.lease.heartbeat_at
     if last.outcome is not None and last.is_outage:
         return before.after_outage(last.app_id, at=ended_at, reason=last.outcome.reason, runbook=last.outcome.page).since(
-            wished_at
+            changed_at
         )
-    return before.after(last.app_id, barren=last.is_barren, at=ended_at, reason=last.described).since(wished_at)
+    return before.after(last.app_id, barren=last.is_barren, at=ended_at, reason=last.described).since(changed_at)
 
 
 def read_crash_loop(control: ControlFolder) -> CrashLoop:

@@ -18,7 +18,7 @@ from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets
 
 LOST = "its file desired.json is gone, so it is not known whether the pipeline should run"
-"""The reason of the hold of a pipeline whose wish is lost."""
+"""The reason of the hold of a pipeline whose desired state is lost."""
 
 DesiredState = Literal["running", "stopped", "held"]
 
@@ -31,7 +31,7 @@ class RunBound(Frozen):
 
 
 class Desired(Frozen):
-    """The wish. ``generation`` grows with each change that a running application must be restarted for."""
+    """The desired state. ``generation`` grows with each change that a running application must be restarted for."""
 
     state: DesiredState = "running"
     generation: int = Field(default=0, ge=0)
@@ -48,13 +48,13 @@ class Desired(Frozen):
 
 
 class LostDesired(Desired):
-    """Stands for a wish whose file is gone. It may have been a stop or a hold, so nothing runs until a person decides."""
+    """Stands for one whose file is gone. It may have been a stop or a hold, so nothing runs until a person decides."""
 
 
 def read_desired(control: ControlFolder) -> Desired:
-    """Return the wish; a pipeline of which nobody said anything is wanted running.
+    """Return the desired state; a pipeline of which nobody said anything is wanted running.
 
-    Where a wish was written and its file is gone, the pipeline is held (``LostDesired``).
+    Where one was written and its file is gone, the pipeline is held (``LostDesired``).
 
     Raises:
         ValueError: The file is damaged.
@@ -63,7 +63,7 @@ def read_desired(control: ControlFolder) -> Desired:
     if found is not None and control.is_shared:
         return found  # every version that shares state leaves a sign: a store is not asked for it each time
     if found is None and control.desired_sign.exists():
-        # Read again: the first wish may have been written meanwhile.
+        # Read again: the first one may have been written meanwhile.
         return _read(control) or _lost(control)
     if found is not None and not control.desired_sign.exists():
         # Written by a version that left no sign.
@@ -73,7 +73,7 @@ def read_desired(control: ControlFolder) -> Desired:
 
 
 def readable_desired(path: StateFile) -> Desired | None:
-    """Return the wish in a file; None where there is none that can be read."""
+    """Return the desired state in a file; None where there is none that can be read."""
     try:
         return _parsed(read_text(path, most_bytes=MOST_BYTES))
     except ValueError:
@@ -103,7 +103,7 @@ def _parsed(text: str | None) -> Desired | None:
 
 
 def _before(control: ControlFolder, text: str | None) -> Desired:
-    """Return the wish that a text says; where there is none, whether one is lost."""
+    """Return the desired state that a text says; where there is none, whether one is lost."""
     found = _parsed(text)
     if found is None and control.desired_sign.exists():
         return _lost(control)
@@ -111,7 +111,7 @@ def _before(control: ControlFolder, text: str | None) -> Desired:
 
 
 def _change(control: ControlFolder, decide: Callable[[str | None], Desired]) -> Desired:
-    """Write the wish, and only then the sign that there is one: a power cut in between loses neither."""
+    """Write the desired state, and only then the sign that there is one: a power cut in between loses neither."""
     decided: list[Desired] = []
 
     def change(text: str | None) -> str:
@@ -144,7 +144,7 @@ def change_desired(
     by: str = "",
     release_hold: bool = True,
 ) -> Desired:
-    """Write a new wish and return it.
+    """Write a new desired state and return it.
 
     The generation grows when ``restart`` is asked for, or when freshness or bound differ from before.
 
@@ -174,11 +174,11 @@ def change_desired(
 
 
 def hold_restored(control: ControlFolder, restored: Desired, *, reason: str, by: str) -> None:
-    """Hold a pipeline whose state is being restored, whatever was wished of it here, and if that can be read.
+    """Hold a pipeline whose state is being restored, whatever was asked of it here, and if that can be read.
 
     Args:
         control: State folder of the pipeline.
-        restored: The wish of the backup: its freshness and bound are kept, and generations only grow.
+        restored: The desired state of the backup: its freshness and bound are kept, and generations only grow.
         reason: Why it is held.
         by: Who restores.
     """

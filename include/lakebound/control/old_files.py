@@ -1,7 +1,7 @@
 """Removes what is old from the state: logs, outcomes, scratch. Never what an application that lives, or was the last, has.
 
-What a repair, an approval, an undo, a proof or a validation needs is no part of it: leases, wishes, submissions, incidents of
-repairs, results of replays, and the records of maintenance and validation, which bound themselves.
+What a repair, an approval, an undo, a proof or a validation needs is no part of it: leases, desired states, submissions,
+incidents of repairs, results of replays, and the records of maintenance and validation, which bound themselves.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def flood_of(
 
     Args:
         objectives: The pipeline's.
-        desired: The wish.
+        desired: The desired state.
         progress: The latest.
         outcome: How the application of ``progress`` ended; another one's does not count.
         now: Epoch seconds.

@@ -21,7 +21,7 @@ RequestedAction = Literal["start", "stop", "restart", "hold", "bounded_run"]
 Awaited = Literal["running", "stopped", "completed"]
 
 
-class InvalidWishError(LakeboundError):
+class InvalidRequestError(LakeboundError):
     """The form asks for something that contradicts itself, or the pipeline."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
@@ -29,7 +29,7 @@ class InvalidWishError(LakeboundError):
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What is to be written as the desired state."""
 
     state: DesiredState
@@ -40,7 +40,7 @@ class Wish:
     may_end_hold: bool = False
 
 
-class WishForm(Frozen):
+class RequestForm(Frozen):
     """What ``lakebound control`` and the form of the control DAG ask for, as a person fills it in."""
 
     action: RequestedAction
@@ -55,76 +55,76 @@ class WishForm(Frozen):
     def _empty_is_none(cls, value: object) -> object:
         return value or None
 
-    def wish(self, spec: PipelineSpec) -> Wish:
-        """Return the wish.
+    def request(self, spec: PipelineSpec) -> Request:
+        """Return the request.
 
         Raises:
-            InvalidWishError: The form contradicts itself, or the pipeline.
+            InvalidRequestError: The form contradicts itself, or the pipeline.
         """
         if self.freshness is not None:
             try:
                 parse_freshness(self.freshness)
             except ValueError as exc:
-                raise InvalidWishError(spec.pipeline, f"freshness: {exc}") from exc
+                raise InvalidRequestError(spec.pipeline, f"freshness: {exc}") from exc
         bound = self._bound(spec)
         self._check_real_time(spec, bound)
         if self.action in ("stop", "hold"):
-            return rest_wish(self.action, self.reason)
+            return rest_request(self.action, self.reason)
         restart = self.action != "start"
-        return Wish("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
+        return Request("running", restart, self.freshness, bound, self.reason, may_end_hold=self.action == "start")
 
     def _check_real_time(self, spec: PipelineSpec, bound: RunBound | None) -> None:
         if (self.freshness or spec.freshness) != REAL_TIME:
             return
         if bound is not None:
-            raise InvalidWishError(spec.pipeline, "a bounded run is made of batches: give a freshness such as 0ms, too")
+            raise InvalidRequestError(spec.pipeline, "a bounded run is made of batches: give a freshness such as 0ms, too")
         problem = real_time_problem(spec)
         if problem is not None:
-            raise InvalidWishError(spec.pipeline, f"freshness: {problem[1]}")
+            raise InvalidRequestError(spec.pipeline, f"freshness: {problem[1]}")
 
     def _bound(self, spec: PipelineSpec) -> RunBound | None:
         given = [self.offsets is not None, self.until_time is not None]
         if self.action != "bounded_run":
             if any(given):
-                raise InvalidWishError(
+                raise InvalidRequestError(
                     spec.pipeline, f"only the action bounded_run takes offsets and until_time; the action is {self.action}"
                 )
             return None
         if sum(given) != 1:
-            raise InvalidWishError(spec.pipeline, "a bounded run needs either offsets or until_time")
+            raise InvalidRequestError(spec.pipeline, "a bounded run needs either offsets or until_time")
         if self.until_time is not None:
             if self.until_time.tzinfo is None:
-                raise InvalidWishError(spec.pipeline, "until_time needs a time zone, such as 2026-01-31T14:05:00Z")
+                raise InvalidRequestError(spec.pipeline, "until_time needs a time zone, such as 2026-01-31T14:05:00Z")
             return RunBound(timestamp_ms=int(self.until_time.timestamp() * 1000))
         unknown = sorted(set(self.offsets or ()) - set(spec.topics))
         if unknown:
-            raise InvalidWishError(spec.pipeline, f"offsets: the pipeline does not read {', '.join(unknown)}")
+            raise InvalidRequestError(spec.pipeline, f"offsets: the pipeline does not read {', '.join(unknown)}")
         return RunBound(offsets=self.offsets)
 
 
-def rest_wish(action: RequestedAction, reason: str) -> Wish:
-    """Return the wish of ``stop`` or ``hold``, for which nothing of the pipeline's YAML is needed."""
+def rest_request(action: RequestedAction, reason: str) -> Request:
+    """Return the request of ``stop`` or ``hold``, for which nothing of the pipeline's YAML is needed."""
     if action == "stop":
-        return Wish("stopped", reason=reason, may_end_hold=True)
-    return Wish("held", reason=reason or "held by a person")
+        return Request("stopped", reason=reason, may_end_hold=True)
+    return Request("held", reason=reason or "held by a person")
 
 
-def await_kind(wish: Wish, spec: PipelineSpec) -> Awaited | None:
+def await_kind(request: Request, spec: PipelineSpec) -> Awaited | None:
     """Return what to wait for; None when the pipeline's own schedule starts it, whenever that is."""
-    if wish.state != "running":
+    if request.state != "running":
         return "stopped"
-    if wish.until is not None:
+    if request.until is not None:
         return "completed"
-    freshness = wish.freshness or spec.freshness
+    freshness = request.freshness or spec.freshness
     return "running" if spec.runs_continuously and parse_freshness(freshness) is not None else None
 
 
 @dataclass(frozen=True)
-class Sight:
+class Standing:
     """The pipeline as it stands.
 
     Attributes:
-        desired: The wish as it stands now.
+        desired: The desired state as it is now.
         submission: The application that was submitted last.
         alive: Whether any application lives.
         progress: The latest.
@@ -139,39 +139,41 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class WishState:
-    """Whether the wish is so (``met``), will not be so (``failed``), or is not so yet (``waiting``), and why."""
+class RequestState:
+    """Whether the request is fulfilled (``met``), cannot be (``failed``), or is not yet (``waiting``), and why."""
 
     state: Literal["met", "failed", "waiting"]
     reason: str
 
 
-def wish_state(awaited: Awaited, state: DesiredState, generation: int, sight: Sight) -> WishState:
-    """Return how far the wish is.
+def request_state(awaited: Awaited, state: DesiredState, generation: int, standing: Standing) -> RequestState:
+    """Return how far the request is.
 
     Args:
         awaited: What must become so.
         state: The desired state that was written.
         generation: Its generation.
-        sight: The pipeline as it stands.
+        standing: The pipeline as it stands.
     """
-    submission, outcome = sight.submission, sight.outcome
-    of_wish = submission is not None and submission.generation >= generation
-    if awaited == "completed" and of_wish and outcome is not None and outcome.verdict == "completed":
-        return WishState("met", f"complete: {outcome.records} records")
-    # An application that reaches its bound writes the wish to be stopped a moment before its outcome.
-    written_by_app = submission is not None and sight.desired.by == submission.app_id
-    if (sight.desired.state, sight.desired.generation) != (state, generation) and not written_by_app:
-        return WishState("failed", f"another desired state was set since: {sight.desired.state} ({sight.desired.reason})")
+    submission, outcome = standing.submission, standing.outcome
+    of_request = submission is not None and submission.generation >= generation
+    if awaited == "completed" and of_request and outcome is not None and outcome.verdict == "completed":
+        return RequestState("met", f"complete: {outcome.records} records")
+    # An application that reaches its bound writes the request to be stopped a moment before its outcome.
+    written_by_app = submission is not None and standing.desired.by == submission.app_id
+    if (standing.desired.state, standing.desired.generation) != (state, generation) and not written_by_app:
+        return RequestState(
+            "failed", f"another desired state was set since: {standing.desired.state} ({standing.desired.reason})"
+        )
     if awaited == "stopped":
-        return WishState("waiting", "an application still runs") if sight.alive else WishState("met", "nothing runs")
-    if of_wish and outcome is not None and outcome.verdict in ("failed", "refused"):
-        return WishState("failed", f"the application {outcome.verdict}: {outcome.reason}")
-    if awaited == "running" and of_wish and sight.alive and _lands(submission, sight.progress, generation):
-        return WishState("met", f"{submission.app_id if submission else ''} runs")
-    if not sight.alive:
-        return WishState("waiting", "no application runs; check that Airflow runs and that its ingest DAG is not paused")
-    return WishState("waiting", "the application does not run with the new settings yet")
+        return RequestState("waiting", "an application still runs") if standing.alive else RequestState("met", "nothing runs")
+    if of_request and outcome is not None and outcome.verdict in ("failed", "refused"):
+        return RequestState("failed", f"the application {outcome.verdict}: {outcome.reason}")
+    if awaited == "running" and of_request and standing.alive and _lands(submission, standing.progress, generation):
+        return RequestState("met", f"{submission.app_id if submission else ''} runs")
+    if not standing.alive:
+        return RequestState("waiting", "no application runs; check that Airflow runs and that its ingest DAG is not paused")
+    return RequestState("waiting", "the application does not run with the new settings yet")
 
 
 def _lands(submission: Submission | None, progress: Progress | None, generation: int) -> bool:

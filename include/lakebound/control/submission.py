@@ -109,11 +109,11 @@ class Submission(FrozenRecord):
 
 
 def app_id_for(pipeline: str, generation: int, run_key: str) -> str:
-    """Return the application's id: the same for the same wish and the same try, so a repeated submission is recognised.
+    """Return the application's id: the same for the same generation and try, so a repeated submission is recognised.
 
     Args:
         pipeline: Name of the pipeline; the id begins with it.
-        generation: Generation of the wish that is obeyed; 0 for an application that follows no wish.
+        generation: Generation of the desired state that is obeyed; 0 for an application that follows none.
         run_key: Text that names the try, such as ``Owner.key``; another try gets another id.
     """
     digest = hashlib.sha256(f"{pipeline}\n{generation}\n{run_key}".encode()).hexdigest()[:10]

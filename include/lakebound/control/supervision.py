@@ -63,7 +63,7 @@ def decide_start(
     """Return what the task does first.
 
     Args:
-        desired: The wish.
+        desired: The desired state.
         submission: The record of the application that was submitted last.
         alive: Whether an application of the pipeline is starting or running.
         me: This try.
@@ -237,7 +237,7 @@ def decide_end(submission: Submission, outcome: Outcome | None, progress: Progre
         submission: Of the application that ended.
         outcome: Its own last word; None when it died without one.
         progress: Its latest progress.
-        desired: The wish now: a graceful end for the sake of a newer generation means that a new one starts at once.
+        desired: The desired state now: a graceful end for the sake of a newer generation means that a new one starts at once.
     """
     landed = has_landed(submission, outcome, progress)
     if outcome is None:

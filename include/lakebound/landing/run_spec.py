@@ -81,7 +81,7 @@ def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_
     Args:
         spec: Pipeline that the application works for.
         settings: This machine's settings; the orders repeat its places.
-        desired: The wish that the application obeys: its generation, bound and, where it names one, freshness.
+        desired: The desired state that the application obeys: its generation, bound and, where it names one, freshness.
         app_id: Id of the application that will run.
     """
     return RunSpec(

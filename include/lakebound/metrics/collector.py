@@ -14,7 +14,7 @@ from lakebound.control.findings import Severity
 from lakebound.control.histogram import BOUNDS_SECONDS, Histogram
 from lakebound.control.rollups import TableFigures
 from lakebound.control.status import waiting_records
-from lakebound.metrics.facts import MetricFacts, PipelineFacts
+from lakebound.metrics.facts import MetricFacts, PipelineMetrics
 
 _OF_PIPELINE = ("pipeline",)
 _OF_TABLE = ("pipeline", "table", "format")
@@ -83,7 +83,7 @@ def metrics_of(facts: MetricFacts) -> list[Metric]:
     ]
 
 
-def _table_metrics(pipelines: Iterable[PipelineFacts]) -> list[Metric]:
+def _table_metrics(pipelines: Iterable[PipelineMetrics]) -> list[Metric]:
     tables = [(_table_labels(one.pipeline, table), found) for one in pipelines for table, found in one.figures.tables.items()]
 
     def each(value: Callable[[TableFigures], float]) -> Labelled:
@@ -106,7 +106,7 @@ def _table_labels(pipeline: str, table_id: str) -> tuple[str, str, str]:
     return pipeline, name, table_format
 
 
-def _batch_metrics(pipelines: Iterable[PipelineFacts]) -> list[Metric]:
+def _batch_metrics(pipelines: Iterable[PipelineMetrics]) -> list[Metric]:
     labels = ("pipeline", "lane", "step")
     steps = CounterMetricFamily(
         "lakebound_batch_step_seconds_total", "Seconds in each step of batches; commits run side by side.", labels=labels
@@ -152,13 +152,13 @@ def _problem_metrics(facts: MetricFacts) -> list[Metric]:
 
 
 def _gauge(
-    name: str, said: str, pipelines: Iterable[PipelineFacts], value: Callable[[PipelineFacts], float | None]
+    name: str, said: str, pipelines: Iterable[PipelineMetrics], value: Callable[[PipelineMetrics], float | None]
 ) -> GaugeMetricFamily:
     return _filled(GaugeMetricFamily(name, said, labels=_OF_PIPELINE), (((one.pipeline,), value(one)) for one in pipelines))
 
 
 def _counter(
-    name: str, said: str, pipelines: Iterable[PipelineFacts], value: Callable[[PipelineFacts], float]
+    name: str, said: str, pipelines: Iterable[PipelineMetrics], value: Callable[[PipelineMetrics], float]
 ) -> CounterMetricFamily:
     return _filled(CounterMetricFamily(name, said, labels=_OF_PIPELINE), (((one.pipeline,), value(one)) for one in pipelines))
 

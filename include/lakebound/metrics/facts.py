@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PipelineFacts:
+class PipelineMetrics:
     """One pipeline.
 
     Attributes:
@@ -53,7 +53,7 @@ class MetricFacts:
         read_at: Now, in epoch seconds.
     """
 
-    pipelines: tuple[PipelineFacts, ...]
+    pipelines: tuple[PipelineMetrics, ...]
     alerts: tuple[Alert, ...] = ()
     alert_round_at: float = 0.0
     read_at: float = field(default_factory=time.time)
@@ -82,11 +82,11 @@ def read_metric_facts(settings: Settings, only: Sequence[str] = ()) -> MetricFac
     )
 
 
-def _read(control: ControlFolder) -> PipelineFacts:
+def _read(control: ControlFolder) -> PipelineMetrics:
     totals = _tried(lambda: read_totals(control), None) or Totals(since=0.0)
     nothing: tuple[list[Findings], list[str]] = ([], [])
     sources, _ = _tried(lambda: read_sources(control), nothing)
-    return PipelineFacts(
+    return PipelineMetrics(
         pipeline=control.pipeline,
         is_up=_tried(lambda: living_submission(control), None) is not None,
         is_wanted=_tried(lambda: read_desired(control).wants_app, True),

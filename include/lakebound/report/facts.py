@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class PipelineFacts:
+class PipelineDayFacts:
     """One pipeline.
 
     Attributes:
@@ -49,7 +49,7 @@ class DayFacts:
 
     day: date
     read_at: float
-    pipelines: tuple[PipelineFacts, ...]
+    pipelines: tuple[PipelineDayFacts, ...]
 
 
 def read_day(settings: Settings, day: date, now: float) -> DayFacts:
@@ -71,7 +71,7 @@ def read_day(settings: Settings, day: date, now: float) -> DayFacts:
     return DayFacts(day, now, tuple(found))
 
 
-def _read(control: ControlFolder, day: date, objective_seconds: float | None) -> PipelineFacts:
+def _read(control: ControlFolder, day: date, objective_seconds: float | None) -> PipelineDayFacts:
     begins, ends = start_of(day), end_of(day)
     problems: list[str] = []
 
@@ -90,7 +90,7 @@ def _read(control: ControlFolder, day: date, objective_seconds: float | None) ->
         for file in files_in(control.incidents, f"{day:%Y%m%d}T*.json")
         for incident in tried(f"incidents/{file.name}", lambda file=file: [Incident.model_validate(read_json(file))])  # type: ignore[misc]
     ]
-    return PipelineFacts(
+    return PipelineDayFacts(
         pipeline=control.pipeline,
         objective_seconds=objective_seconds,
         buckets=tuple(bucket for bucket in buckets if bucket.at < ends),

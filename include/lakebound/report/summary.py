@@ -11,7 +11,7 @@ from lakebound.control.rollups import Bucket, Figures, TableFigures
 from lakebound.control.summaries import ProofSummary
 from lakebound.first_line import first_line
 from lakebound.operations.maintenance.health_history import HealthReading
-from lakebound.report.facts import DayFacts, PipelineFacts
+from lakebound.report.facts import DayFacts, PipelineDayFacts
 from lakebound.report.model import DayReport, FreshnessDay, IncidentOfDay, PipelineDay, ProofOfDay, TableDay, start_of
 
 
@@ -23,7 +23,7 @@ def report_of(facts: DayFacts) -> DayReport:
     )
 
 
-def _pipeline_day(facts: PipelineFacts, begins: float) -> PipelineDay:
+def _pipeline_day(facts: PipelineDayFacts, begins: float) -> PipelineDay:
     figures = sum_of(facts.buckets)
     return PipelineDay(
         pipeline=facts.pipeline,

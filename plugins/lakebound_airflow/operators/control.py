@@ -1,4 +1,4 @@
-"""The operator behind ``control__<pipeline>``: writes the wish as ``lakebound control`` does, and waits until it is so."""
+"""The operator behind ``control__<pipeline>``: writes a request as ``lakebound control`` does, and waits for it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from airflow.sdk import BaseOperator
 
-from lakebound.control.requests import RequestedAction, WishForm, await_kind
-from lakebound.control.wishes import write_wish
+from lakebound.control.request_file import write_request
+from lakebound.control.requests import RequestedAction, RequestForm, await_kind
 from lakebound.errors import LakeboundError
 from lakebound.settings import load_settings
 from lakebound_airflow.pipelines import control_of, spec_of
-from lakebound_airflow.triggers.control import WishTrigger
+from lakebound_airflow.triggers.control import RequestTrigger
 
 ACTIONS: list[str] = list(get_args(RequestedAction))
 """What the DAG's form offers."""
@@ -20,15 +20,15 @@ ACTIONS: list[str] = list(get_args(RequestedAction))
 Context = Mapping[str, Any]
 
 
-class WishNotMetError(LakeboundError):
-    """The wish was written, and it is not so."""
+class RequestNotMetError(LakeboundError):
+    """The request was written, and it was not fulfilled."""
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: {reason}; the desired state remains as requested")
 
 
 class ControlOperator(BaseOperator):
-    """Writes what the form of the run asks for; XCom: the wish as written.
+    """Writes what the form of the run asks for; XCom: the desired state as written.
 
     Args:
         pipeline: Its name.
@@ -41,40 +41,47 @@ class ControlOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> Any:
-        """Write the wish; defer until it is so.
+        """Write the request; defer until it is fulfilled.
 
         Raises:
-            InvalidWishError: The form contradicts itself, or the pipeline.
+            InvalidRequestError: The form contradicts itself, or the pipeline.
             HeldError: The pipeline is held, and this action may not end that.
         """
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
-        form = WishForm.model_validate(dict(context["params"]))
-        wish = form.wish(spec)
-        desired = write_wish(control_of(self.pipeline, settings), wish, by=_user(context))
+        form = RequestForm.model_validate(dict(context["params"]))
+        request = form.request(spec)
+        desired = write_request(control_of(self.pipeline, settings), request, by=_user(context))
         self.log.info("%s: the desired state is %s (generation %d)", self.pipeline, desired.state, desired.generation)
-        kind = await_kind(wish, spec)
+        kind = await_kind(request, spec)
         if kind is None:
             self.log.info("nothing to wait for: the schedule of the pipeline starts it")
             return desired.model_dump(mode="json")
-        trigger = WishTrigger(self.pipeline, str(settings.home), kind, desired.state, desired.generation, form.wait_seconds)
-        self.defer(trigger=trigger, method_name="finish", kwargs={"wish": desired.model_dump(mode="json")})
+        trigger = RequestTrigger(self.pipeline, str(settings.home), kind, desired.state, desired.generation, form.wait_seconds)
+        self.defer(trigger=trigger, method_name="finish", kwargs={"desired": desired.model_dump(mode="json")})
 
-    def finish(self, context: Context, event: dict[str, str], wish: dict[str, Any]) -> Any:
-        """Return the wish, when it is so.
+    def finish(
+        self,
+        context: Context,
+        event: dict[str, str],
+        desired: dict[str, Any] | None = None,
+        wish: dict[str, Any] | None = None,
+    ) -> Any:
+        """Return the desired state, when the request is fulfilled.
 
         Args:
             context: Airflow's context of the task.
-            event: What the trigger saw: ``event`` is ``met`` when the wish is fulfilled, ``reason`` is a sentence.
-            wish: The wish as ``execute`` wrote it, in JSON; it becomes the XCom.
+            event: What the trigger saw: ``event`` is ``met`` when the request is fulfilled, ``reason`` is a sentence.
+            desired: The desired state as ``execute`` wrote it, in JSON; it becomes the XCom.
+            wish: Its name in tasks that an earlier version deferred.
 
         Raises:
-            WishNotMetError: It is not, and why.
+            RequestNotMetError: It is not, and why.
         """
         if event["event"] != "met":
-            raise WishNotMetError(self.pipeline, event["reason"])
+            raise RequestNotMetError(self.pipeline, event["reason"])
         self.log.info("the desired state is reached: %s", event["reason"])
-        return wish
+        return desired or wish
 
 
 def _user(context: Context) -> str:

@@ -142,9 +142,9 @@ class StreamOperator(BaseOperator):
         self.defer(trigger=trigger, method_name="resume")
 
     def _obey_failed_starts(self, settings: Settings, control: ControlFolder, me: Owner) -> None:
-        """Defer while the pause after starts that landed nothing lasts; a person's wish ends it.
+        """Defer while the pause after starts that landed nothing lasts; a person's request ends it.
 
-        After a crash loop a person has unpaused this DAG, or no run of it would be here: that is a wish, too.
+        After a crash loop a person has unpaused this DAG, or no run of it would be here: that is a request, too.
         """
         limits = spec_of(self.pipeline, settings).limits
         desired = read_desired(control)

@@ -1,4 +1,4 @@
-"""The trigger of the control operator: waits until a wish is so."""
+"""The trigger of the control operator: waits until a request is fulfilled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from lakebound.control.desired import DesiredState
 from lakebound.control.folder import ControlFolder
-from lakebound.control.requests import Awaited, wish_state
-from lakebound.control.wishes import look
+from lakebound.control.request_file import look
+from lakebound.control.requests import Awaited, request_state
 from lakebound_airflow.triggers.asking import ask_state
 from lakebound_airflow.triggers.settled import SettledTrigger
 from lakebound_airflow.triggers.stream_watch import Event
@@ -18,8 +18,8 @@ from lakebound_airflow.triggers.stream_watch import Event
 POLL_SECONDS = 1.0
 
 
-class WishTrigger(SettledTrigger):
-    """Waits until the wish is so, will not be so, or the wait is over.
+class RequestTrigger(SettledTrigger):
+    """Waits until the request is fulfilled, cannot be, or the wait is over.
 
     Args:
         pipeline: Its name.
@@ -49,15 +49,15 @@ class WishTrigger(SettledTrigger):
             "generation": self.generation,
             "wait_seconds": self.wait_seconds,
         }
-        return "lakebound_airflow.triggers.control.WishTrigger", arguments
+        return "lakebound_airflow.triggers.control.RequestTrigger", arguments
 
     async def wait(self) -> Event:
         """Return ``met``, ``failed`` or ``late``."""
         control = ControlFolder(Path(self.home), self.pipeline)
         deadline = time.monotonic() + self.wait_seconds
         while True:
-            sight = await ask_state(control, look, control)
-            found = wish_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, sight)
+            standing = await ask_state(control, look, control)
+            found = request_state(cast(Awaited, self.awaited), cast(DesiredState, self.state), self.generation, standing)
             if found.state != "waiting":
                 return {"event": found.state, "reason": found.reason}
             if time.monotonic() >= deadline:
@@ -66,3 +66,7 @@ class WishTrigger(SettledTrigger):
                     "reason": f"the desired state was not reached within {self.wait_seconds:g} s: {found.reason}",
                 }
             await asyncio.sleep(control.watched_every(POLL_SECONDS))
+
+
+WishTrigger = RequestTrigger
+"""Its name in tasks that an earlier version deferred: Airflow's database holds it."""

@@ -1,4 +1,4 @@
-"""Triggers of the stream operator: watch an application, wait for the wish to run, wait for an application's end.
+"""Triggers of the stream operator: watch an application, wait for the request to run, wait for an application's end.
 
 What they need to know they read from the pipeline's folder again and again, so a triggerer may die, move or be
 restarted at any time. Their arguments name the pipeline and its home; never a connection.
@@ -93,7 +93,7 @@ class WantedTrigger(SettledTrigger):
     Args:
         pipeline: Its name.
         home: ``LAKEBOUND_HOME``.
-        pause_seconds: Pause after the first start that landed nothing; a person's wish ends it.
+        pause_seconds: Pause after the first start that landed nothing; a person's request ends it.
     """
 
     def __init__(self, pipeline: str, home: str, pause_seconds: float = 0.0) -> None:

@@ -42,7 +42,7 @@ from lakebound_spark.reference.book import ReferenceBook, open_book
 from lakebound_spark.reference.refresh import ReferenceWatch
 from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.batches_opening import OpenedBatches, open_in_batches
-from lakebound_spark.stream.ending import change_wish, is_refusal, verdict_on, write_down
+from lakebound_spark.stream.ending import change_desired_at_end, is_refusal, verdict_on, write_down
 from lakebound_spark.stream.kafka_wait import KafkaWait
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import take_lease
@@ -148,7 +148,7 @@ class Application:
     def _record_end(self, outcome: Outcome, error: BaseException | None, lease: Lease | None) -> None:
         control, signalled = self._run.control, self._stop.signalled
         try:
-            write_down(partial(change_wish, self._run, outcome, error), control, signalled)
+            write_down(partial(change_desired_at_end, self._run, outcome, error), control, signalled)
         except Exception as exc:  # such as a damaged file: without an outcome the end would be told as a kill
             log.error("the desired state could not be changed at the application's end: %s", exc)
         write_down(partial(write_outcome, control, outcome), control, signalled)
@@ -171,7 +171,7 @@ class Application:
         """Count how the application before ended.
 
         Raises:
-            CrashLoopError: Too many in a row landed nothing, and nobody has wished anything since.
+            CrashLoopError: Too many in a row landed nothing, and nobody has asked for anything since.
         """
         control, limit = self._run.control, self._run.spec.limits.max_failed_starts
         if last is not None and last.is_barren:

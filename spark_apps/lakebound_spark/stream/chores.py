@@ -17,7 +17,7 @@ _RENEWALS_PER_TTL = 3
 
 @dataclass(frozen=True)
 class Paces:
-    """Seconds between two renewals of the lease, two looks at what is wished, and two writings of progress or of batches.
+    """Seconds between two renewals of the lease, two looks at the desired state, and two writings of progress or of batches.
 
     None: each time that it is asked, without a thread.
     """

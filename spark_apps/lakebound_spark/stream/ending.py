@@ -36,7 +36,7 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, LakeboundError) and error.is_refusal and not is_outage(error)
 
 
-def change_wish(run: RunSpec, outcome: Outcome, error: BaseException | None) -> None:
+def change_desired_at_end(run: RunSpec, outcome: Outcome, error: BaseException | None) -> None:
     """Let the pipeline rest where the next start must not follow by itself: a bounded run is over, or a flood is held off.
 
     Args:
@@ -89,7 +89,7 @@ def _finish_bounded_run(run: RunSpec) -> None:
 
 
 def _hold(run: RunSpec, error: QuarantineFloodError) -> None:
-    """Hold the pipeline, because the next start would go on with the flood; what a person has wished meanwhile stands."""
+    """Hold the pipeline, because the next start would go on with the flood; what a person has asked for meanwhile stands."""
     desired = read_desired(run.control)
     if desired.wants_app and desired.generation == run.generation:
         freshness, until = desired.freshness, desired.until

@@ -65,7 +65,7 @@ def test_a_torn_lease_keeps_nobody_out(control: ControlFolder) -> None:
     assert len(list(control.shared.glob("lease.json.torn-*"))) == 1
 
 
-def test_no_wish_is_lost(control: ControlFolder) -> None:
+def test_no_desired_state_is_lost(control: ControlFolder) -> None:
     keep_desired(control)
     together(lambda number: change_desired(control, "running", restart=True, by=f"writer {number}"))
     assert read_desired(control).generation == WRITERS

@@ -247,36 +247,36 @@ def ended(app_id: str, verdict: str, commits: int = 0, **changes: Any) -> LastEn
     return LastEnd(lease_of(app_id, released=True), Outcome.model_validate(outcome))
 
 
-def test_only_starts_that_ended_soon_and_landed_nothing_count_each_once_until_somebody_wishes() -> None:
+def test_only_starts_that_ended_soon_and_landed_nothing_count_each_once_until_somebody_asks() -> None:
     loop = CrashLoop()
     for number, last in enumerate((died("a"), ended("b", "failed"), died("b"), ended("c", "refused"), died("d"))):
-        loop = count_last_end(loop, last, wished_at=0.0)
+        loop = count_last_end(loop, last, changed_at=0.0)
         assert not loop.is_over_limit(3) or number == 4
     assert loop.ends == ("a", "b", "d")
-    assert count_last_end(loop, None, wished_at=NOW + 1).ends == ()
+    assert count_last_end(loop, None, changed_at=NOW + 1).ends == ()
     for other in (died("e", rows=3), ended("e", "failed", commits=1), ended("e", "stopped"), died("e", released=True)):
-        assert count_last_end(loop, other, wished_at=0.0).ends == (), other.described
+        assert count_last_end(loop, other, changed_at=0.0).ends == (), other.described
     by_ledger = replace(died("e"), landed_epoch=4)
-    assert count_last_end(loop, by_ledger, wished_at=0.0).ends == (), "it died before it could say that it had landed"
+    assert count_last_end(loop, by_ledger, changed_at=0.0).ends == (), "it died before it could say that it had landed"
     waited = died("e", acquired_at=NOW - 1000)
-    assert count_last_end(loop, waited, wished_at=0.0).ends == (), "it lived for long"
+    assert count_last_end(loop, waited, changed_at=0.0).ends == (), "it lived for long"
 
 
-def test_an_outage_leaves_the_count_as_it_is_and_makes_a_pause_that_a_wish_ends() -> None:
-    loop = count_last_end(CrashLoop(), died("a"), wished_at=0.0)
+def test_an_outage_leaves_the_count_as_it_is_and_makes_a_pause_that_a_request_ends() -> None:
+    loop = count_last_end(CrashLoop(), died("a"), changed_at=0.0)
     for number, (app_id, changes) in enumerate(OUTAGES, start=1):
         outage = ended(app_id, "failed", **changes)
-        loop = count_last_end(loop, outage, wished_at=0.0)
-        assert count_last_end(loop, outage, wished_at=0.0) == loop, "each end once"
+        loop = count_last_end(loop, outage, changed_at=0.0)
+        assert count_last_end(loop, outage, changed_at=0.0) == loop, "each end once"
         assert (loop.ends, loop.outages.count) == (("a",), number)
     assert loop.not_before(15.0) == NOW + 60
     assert situations.start_awaited("orders", loop, 3, loop.not_before(15.0)).name == "outage"
     assert loop.since(NOW + 1) == CrashLoop()
     kept = loop.since(NOW - 10)
-    assert (kept.ends, kept.outages.count) == ((), len(OUTAGES)), "a wish before the last outage ends what it could know of"
-    assert count_last_end(loop, died("z"), wished_at=0.0).ends == ("a", "z")
+    assert (kept.ends, kept.outages.count) == ((), len(OUTAGES)), "a request before the last outage ends what it could know of"
+    assert count_last_end(loop, died("z"), changed_at=0.0).ends == ("a", "z")
     lasting = ended("e", "failed", error_class="BrokerUnavailableError", passes=False)
-    assert count_last_end(loop, lasting, wished_at=0.0).ends == ("a", "e"), "what the application said itself"
+    assert count_last_end(loop, lasting, changed_at=0.0).ends == ("a", "e"), "what the application said itself"
 
 
 def test_the_count_survives_in_a_file_and_a_torn_one_counts_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.support.tables.maintained import compaction, content, live_files_of, 
 
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
-from lakebound.operations.maintenance.delta.engine import DeltaEngine, NotRewritableError
+from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
 from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
 from lakebound.operations.maintenance.steps import StepEffect
@@ -169,7 +169,7 @@ def test_a_large_rewrite_is_several_commits(at: Places) -> None:
 def test_a_table_whose_files_do_not_tell_its_rows_is_not_compacted(at: Places) -> None:
     spec = PLAIN.model_copy(update={"properties": {"delta.enableDeletionVectors": "true"}})
     small_commits(spec, at, 3)
-    with pytest.raises(NotRewritableError, match="deletionVectors"):
+    with pytest.raises(UnknownFeaturesError, match="deletionVectors"):
         DeltaEngine(at).compact(spec, compaction(spec))
 
 

@@ -18,7 +18,7 @@ from lakebound.operations.recovery import apply as applying
 from lakebound.operations.recovery import takeover
 from lakebound.operations.recovery.apply import plan_recovery
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
-from lakebound.operations.recovery.takeover import WishChangedError
+from lakebound.operations.recovery.takeover import DesiredChangedError
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -76,7 +76,7 @@ class TestOnlyAsApproved:
             together.wait(10)
             try:
                 case.apply("accept_loss", approved)
-            except (PlanRefusedError, WishChangedError):
+            except (PlanRefusedError, DesiredChangedError):
                 return "refused"
             return "applied"
 

@@ -15,7 +15,7 @@ from tests.support.tables.recovering import ICEBERG, Case, case_fixture  # noqa:
 from lakebound.control.desired import Desired, DesiredState, change_desired, read_desired
 from lakebound.control.lease import Lease
 from lakebound.errors import CatalogBehindError, CommitRefusedError, ForgottenTableError
-from lakebound.operations.recovery.takeover import WishChangedError, taken_over
+from lakebound.operations.recovery.takeover import DesiredChangedError, taken_over
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.metadata import change
 from lakebound.tables.iceberg.open import open_catalog
@@ -134,7 +134,7 @@ def test_what_a_person_wants_while_a_repair_waits_stands(case: Case, state: Desi
     change_desired(case.control, "held", reason="crash loop", by="ada")
     planned_on = read_desired(case.control)
     change_desired(case.control, state, reason="bad data, do not start", by="bob")
-    with pytest.raises(WishChangedError, match=f"by bob to {state} .bad data"), taken(case, planned_on):
+    with pytest.raises(DesiredChangedError, match=f"by bob to {state} .bad data"), taken(case, planned_on):
         pytest.fail("it was taken over")
     found = read_desired(case.control)
     assert (found.state, found.by) == (state, "bob")
@@ -147,7 +147,7 @@ def taken(case: Case, seen: Desired) -> AbstractContextManager[Lease]:
     return taken_over(case.spec, case.at, by="ada", reason="a repair", seen=seen)
 
 
-def test_a_wish_that_an_older_version_wrote_gets_its_sign(case: Case) -> None:
+def test_a_desired_state_that_an_older_version_wrote_gets_its_sign(case: Case) -> None:
     change_desired(case.control, "stopped", by="ada")
     case.control.desired_sign.unlink()
     assert read_desired(case.control).state == "stopped"

@@ -53,21 +53,21 @@ class Runs:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_airflow_pauses_the_dag_with_the_run_that_makes_the_crash_loop_also_after_a_wish(
+def test_airflow_pauses_the_dag_with_the_run_that_makes_the_crash_loop_also_after_a_request(
     control: ControlFolder, states: States, sent: Alerts, limit: int
 ) -> None:
     runs = Runs(control, states, limit)
-    for wish in range(2):
+    for request in range(2):
         for _ in range(limit):
-            assert not runs.pauses or wish
+            assert not runs.pauses or request
             said = runs.end()
         assert runs.pauses and runs.is_crash_loop
         assert f"the last {limit} starts ended" in said and said.endswith("lakebound start orders")
-        assert [verdict for verdict, _ in sent] == ["crash_loop"] * (wish + 1)
+        assert [verdict for verdict, _ in sent] == ["crash_loop"] * (request + 1)
         assert read_crash_loop(control).was_unpaused(limit, is_paused=False)
         assert not read_crash_loop(control).was_unpaused(limit, is_paused=True)
         change_desired(control, "running", reason="mended", by="ada")
-        assert limit == 1 or (not runs.end() and not runs.pauses), "a person's wish gives all the starts again"
+        assert limit == 1 or (not runs.end() and not runs.pauses), "a person's request gives all the starts again"
         change_desired(control, "running", reason="mended", by="ada")
 
 

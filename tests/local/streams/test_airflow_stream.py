@@ -156,9 +156,9 @@ def test_a_failure_carries_reason_and_log(operator: StreamOperator, control: Con
     assert sent == [("failed", "told to fail")]
 
 
-@pytest.mark.parametrize(("is_paused", "is_wish"), [(False, True), (True, False)])
-def test_unpausing_the_dag_after_a_crash_loop_is_a_wish(
-    operator: StreamOperator, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, is_paused: bool, is_wish: bool
+@pytest.mark.parametrize(("is_paused", "is_request"), [(False, True), (True, False)])
+def test_unpausing_the_dag_after_a_crash_loop_is_a_request(
+    operator: StreamOperator, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, is_paused: bool, is_request: bool
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(stream_module, "dag_is_paused", lambda dag_id: asked.append(dag_id) or is_paused)
@@ -168,9 +168,9 @@ def test_unpausing_the_dag_after_a_crash_loop_is_a_wish(
     running(operator, control)
     desired = read_desired(control)
     assert asked == ["ingest__orders"]
-    assert (desired.by, desired.freshness, desired.generation) == ("airflow" if is_wish else "ada", "2s", before.generation)
-    assert (read_crash_loop(control).since(desired.since) == CrashLoop()) is is_wish
-    assert not is_wish or "somebody unpaused the DAG ingest__orders" in desired.reason
+    assert (desired.by, desired.freshness, desired.generation) == ("airflow" if is_request else "ada", "2s", before.generation)
+    assert (read_crash_loop(control).since(desired.since) == CrashLoop()) is is_request
+    assert not is_request or "somebody unpaused the DAG ingest__orders" in desired.reason
 
 
 def test_a_disk_that_is_full_is_noted_for_the_guard(operator: StreamOperator, monkeypatch: pytest.MonkeyPatch) -> None:

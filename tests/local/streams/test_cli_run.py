@@ -119,7 +119,7 @@ def test_a_signal_stops_it_gracefully(control: ControlFolder, request_to_stop: s
     assert submission is not None and process_is_alive(submission) is False
     outcome = read_outcome(control, submission.app_id)
     assert outcome is not None and outcome.verdict == "stopped"
-    assert read_desired(control).state == "running", "the wish stays"
+    assert read_desired(control).state == "running", "the request stays"
 
 
 def test_a_second_signal_kills_it(control: ControlFolder) -> None:

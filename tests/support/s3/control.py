@@ -26,12 +26,12 @@ def access_key_of_json(sent: Mapping[str, Any]) -> AccessKey:
 
 
 def start_control(service: Service, side: HttpSide, host: str, port: int) -> tuple[str, int]:
-    """Listen for the test's wishes; return where."""
+    """Listen for the test's orders; return where."""
 
     def away(sent: Mapping[str, Any]) -> None:
         side.go_away(sent["seconds"], sent["refuse"])
 
-    wishes: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    orders: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         "POST /faults": lambda sent: service.faults.add(fault_of_json(sent)),
         "POST /faults/remove": lambda sent: service.faults.remove(sent["number"]),
         "POST /faults/clear": lambda _: service.faults.clear(),
@@ -44,12 +44,12 @@ def start_control(service: Service, side: HttpSide, host: str, port: int) -> tup
         "GET /mark": lambda _: service.log.mark(),
         "GET /requests": lambda sent: [asdict(request) for request in service.log.since(int(sent["since"]))],
     }
-    listener = Listener((host, port), _handler_class(wishes))
+    listener = Listener((host, port), _handler_class(orders))
     threading.Thread(target=listener.serve_forever, daemon=True).start()
     return listener.server_name, listener.server_port
 
 
-def _handler_class(wishes: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> type[BaseHTTPRequestHandler]:
+def _handler_class(orders: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
@@ -59,11 +59,11 @@ def _handler_class(wishes: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> 
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             address = urlsplit(self.path)
             sent = json.loads(body) if body else {name: values[0] for name, values in parse_qs(address.query).items()}
-            wish = wishes.get(f"{self.command} {address.path}")
+            order = orders.get(f"{self.command} {address.path}")
             try:
-                if wish is None:
-                    raise ValueError(f"no such wish: {self.command} {address.path}")
-                status, said = 200, wish(sent)
+                if order is None:
+                    raise ValueError(f"no such order: {self.command} {address.path}")
+                status, said = 200, order(sent)
             except (S3Error, KeyError, TypeError, ValueError) as error:
                 status, said = 400, f"{type(error).__name__}: {error}"
             answer = json.dumps(said).encode()

@@ -69,7 +69,7 @@ def application_faults(world: World) -> Iterator[Fault]:
     yield Fault("a crash loop", lambda w: w.files.update({"crash-loop.json": json.dumps(ends)}), looping)
     third = {"ends": ["a", "b"], "at": now - 100, "reason": "a b"}
     yield Fault("the third barren end", lambda w: w.files.update({"crash-loop.json": json.dumps(third)}), looping)
-    yield Fault("a crash loop, and a wish since", _wished_since(ends))
+    yield Fault("a crash loop, and a request since", _changed_since(ends))
     refused = {"app_id": APPS[2], "verdict": "refused", "reason": "it counts", "error_class": "TransformRefusedError"}
     refused |= {"started_at": now - 60, "ended_at": now - 55}
     yield Fault(
@@ -105,7 +105,7 @@ def _older_epoch(world: World) -> None:
         stored.add(entry("open", 9, 2 * BATCH))
 
 
-def _wished_since(ends: dict[str, Any]) -> Break:
+def _changed_since(ends: dict[str, Any]) -> Break:
     def breaks(world: World) -> None:
         world.files["crash-loop.json"] = json.dumps(ends)
         world.change("desired.json", since=world.now)

@@ -61,12 +61,12 @@ def _land(world: World) -> None:
     living = living_submission(control)  # what every starter asks first
     if living is not None:
         raise LeaseHeldError("orders", living.app_id, 0, 0.0)
-    wished_at = read_desired(control).since
+    changed_at = read_desired(control).since
     last = read_last_end(control)
     lease = take_lease(run)
     if last is not None and last.is_barren:
         last = replace(last, landed_epoch=newest_landed_epoch(world.lake.open(table, run.places) for table in run.spec.tables))
-    loop = count_last_end(read_crash_loop(control), last, wished_at)
+    loop = count_last_end(read_crash_loop(control), last, changed_at)
     if loop.is_over_limit(run.spec.limits.max_failed_starts):
         raise CrashLoopError("orders", loop.reason)
     facts = _ask_kafka(world)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakebound.control.complete_hours import Announcement, CompleteHours, Span, TableHours
+from lakebound.control.complete_hours import Announcement, CompleteHours, HourSpan, TableHours
 from lakebound_airflow.assets import hours_due_asset
 from lakebound_airflow.operators import complete_hours as operators
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 
 TABLE = "delta:lake.orders"
 HOURS = [
-    Announcement(hour=Span().key(490_000 + number), number=number, version="1", announced_at_ms=0) for number in range(1, 9)
+    Announcement(hour=HourSpan().key(490_000 + number), number=number, version="1", announced_at_ms=0) for number in range(1, 9)
 ]
 
 

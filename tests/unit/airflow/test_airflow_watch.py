@@ -24,7 +24,7 @@ from lakebound.storage.objects import ObjectStoreRefusedError
 from lakebound_airflow.triggers import asking, settled, stream, stream_watch
 from lakebound_airflow.triggers.asking import StateUnreadableError, ask_state
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
-from lakebound_airflow.triggers.control import WishTrigger
+from lakebound_airflow.triggers.control import RequestTrigger
 from lakebound_airflow.triggers.stream import ReplaceTrigger, StreamTrigger, WantedTrigger
 from lakebound_airflow.triggers.stream_watch import StreamWatch
 
@@ -230,7 +230,10 @@ def test_a_torn_file_keeps_every_trigger_waiting(settings: Settings, monkeypatch
     write_submission(control, Submission(app_id="app-1", pid=2**22 + 1, pid_started_at=1.0))
     home = str(settings.home)
     triggers = {
-        "desired": [WantedTrigger("orders", home), WishTrigger("orders", home, "stopped", "running", desired.generation, 0.0)],
+        "desired": [
+            WantedTrigger("orders", home),
+            RequestTrigger("orders", home, "stopped", "running", desired.generation, 0.0),
+        ],
         "submission": [StreamTrigger("orders", home, "app-1"), ReplaceTrigger("orders", home, "app-1", 60.0)],
     }
 
@@ -309,7 +312,7 @@ def test_the_control_trigger_says_when_it_is_so_and_when_it_is_late(settings: Se
     desired = change_desired(control, "stopped", reason="test")
 
     def event(awaited: str, wait_seconds: float) -> dict[str, str]:
-        trigger = WishTrigger("orders", str(settings.home), awaited, "stopped", desired.generation, wait_seconds)
+        trigger = RequestTrigger("orders", str(settings.home), awaited, "stopped", desired.generation, wait_seconds)
         classpath, arguments = trigger.serialize()
         return asyncio.run(import_string(classpath)(**arguments).wait())  # type: ignore[no-any-return]
 
@@ -325,7 +328,7 @@ def test_what_is_so_at_once_is_said_when_the_scheduler_knows_that_the_task_defer
     assert settled.settle_seconds() == 12.0
     monkeypatch.setattr(settled, "settle_seconds", lambda: 0.5)
     desired = change_desired(orders(settings).control, "stopped", reason="test")
-    trigger = WishTrigger("orders", str(settings.home), "stopped", "stopped", desired.generation, 60.0)
+    trigger = RequestTrigger("orders", str(settings.home), "stopped", "stopped", desired.generation, 60.0)
 
     async def events() -> list[Any]:
         return [event.payload async for event in trigger.run()]

@@ -84,7 +84,7 @@ def test_a_bad_end_that_no_task_noted_is_an_event(seen: StreamFacts, cause: str,
         facts(desired=Desired(since=NOW - 1)),
         facts(dead=Submission(app_id="app-2", submitted_at=NOW - 2)),
     ],
-    ids=["lives", "stopped", "completed", "superseded", "not wanted", "held", "before the wish", "is being started"],
+    ids=["lives", "stopped", "completed", "superseded", "not wanted", "held", "before the request", "is being started"],
 )
 def test_no_other_end_is_an_event(seen: StreamFacts) -> None:
     assert ended_event("orders", (), seen, NOW) is None

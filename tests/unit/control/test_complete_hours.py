@@ -11,7 +11,7 @@ from lakebound.control.complete_hours import (
     Announcement,
     CompleteHours,
     CutOff,
-    Span,
+    HourSpan,
     TableHours,
     TableSight,
     after,
@@ -29,7 +29,7 @@ from lakebound.tables.table import CommittedEntry
 
 BEGIN = 490_000
 """Number of the hour in which the worlds begin."""
-SPAN = Span(unit="hour", grace_ms=300_000)
+SPAN = HourSpan(unit="hour", grace_ms=300_000)
 
 
 @dataclass
@@ -208,7 +208,7 @@ def test_where_the_history_is_gone_every_announced_hour_may_have_been_touched() 
 
 
 def test_a_day_is_24_hours_of_utc() -> None:
-    span = Span(unit="day", grace_ms=0)
+    span = HourSpan(unit="day", grace_ms=0)
     assert (span.key(span.number_at(BEGIN * HOUR_MS)), SPAN.key(BEGIN)) == ("2025-11-24", "2025-11-24T16")
     assert span.numbers_of({BEGIN, BEGIN + 7}) == {BEGIN // 24}
     assert span.numbers_of({BEGIN + 8}) == {BEGIN // 24 + 1}

@@ -29,7 +29,7 @@ def test_a_pipeline_of_which_nobody_said_anything_is_wanted_running(control: Con
     assert read_desired(control).generation == 0
 
 
-def test_a_wish_that_was_written_and_is_gone_is_a_hold(control: ControlFolder) -> None:
+def test_a_desired_state_that_was_written_and_is_gone_is_a_hold(control: ControlFolder) -> None:
     change_desired(control, "stopped", by="alice")
     control.desired.unlink()
     found = read_desired(control)
@@ -40,7 +40,7 @@ def test_a_wish_that_was_written_and_is_gone_is_a_hold(control: ControlFolder) -
     assert not isinstance(read_desired(control), LostDesired)
 
 
-def test_the_first_start_writes_the_wish_that_nobody_said(control: ControlFolder) -> None:
+def test_the_first_start_writes_the_desired_state_that_nobody_asked_for(control: ControlFolder) -> None:
     keep_desired(control)
     assert read_desired(control) == Desired()
     keep_desired(control)
@@ -49,14 +49,14 @@ def test_the_first_start_writes_the_wish_that_nobody_said(control: ControlFolder
     assert read_desired(control).state == "held", "a later start does not write it again"
 
 
-def test_a_wish_from_before_the_sign_is_kept(control: ControlFolder) -> None:
+def test_a_desired_state_from_before_the_sign_is_kept(control: ControlFolder) -> None:
     write_json(control.desired, Desired(state="stopped", generation=3).model_dump())
     keep_desired(control)
     assert read_desired(control) == Desired(state="stopped", generation=3)
     assert control.desired_sign.exists()
 
 
-def test_a_lost_wish_has_the_generation_of_the_newest_application(control: ControlFolder) -> None:
+def test_a_lost_desired_state_has_the_generation_of_the_newest_application(control: ControlFolder) -> None:
     change_desired(control, "running", restart=True)
     write_submission(control, Submission(app_id="app-1", generation=1))
     control.desired.unlink()
@@ -65,7 +65,7 @@ def test_a_lost_wish_has_the_generation_of_the_newest_application(control: Contr
     assert read_desired(control).state == "held"
 
 
-def test_the_first_wish_of_another_process_is_no_loss(control: ControlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_desired_state_of_another_process_is_no_loss(control: ControlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between a reader's look at the file and its look at the sign, somebody writes both."""
     looked, first = desired._read, []
 

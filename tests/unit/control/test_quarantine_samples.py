@@ -87,7 +87,7 @@ def test_it_is_written_every_ten_seconds_and_goes_on_after_a_restart(control: Co
     assert len(read_samples(control, NOW)) == 3, "who has ended writes nothing more"
 
 
-def test_without_the_wish_what_an_earlier_application_kept_is_removed(control: ControlFolder) -> None:
+def test_without_the_request_what_an_earlier_application_kept_is_removed(control: ControlFolder) -> None:
     write_samples(control, [ONE])
     closed = SampleRecorder(control, 0)
     closed.close()
@@ -146,7 +146,7 @@ def test_a_clock_set_back_does_not_stop_the_writing(control: ControlFolder) -> N
     assert [one.offset for one in read_samples(control, clock.now)] == [2]
 
 
-def test_without_the_wish_a_file_that_comes_late_is_removed_each_minute_and_at_the_end(control: ControlFolder) -> None:
+def test_without_the_request_a_file_that_comes_late_is_removed_each_minute_and_at_the_end(control: ControlFolder) -> None:
     seconds = Clock()
     recorder = SampleRecorder(control, 0, monotonic=seconds)
     recorder.add([ONE])

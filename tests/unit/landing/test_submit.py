@@ -152,6 +152,6 @@ def test_openlineages_key_reaches_the_stream_alone_and_by_its_environment(
 
 
 @pytest.mark.parametrize(("pipeline", "generation", "key"), [("orders", 1, "k"), ("orders", 0, "other"), ("sensors", 0, "k")])
-def test_an_application_id_tells_pipelines_wishes_and_tries_apart(pipeline: str, generation: int, key: str) -> None:
+def test_an_application_id_tells_pipelines_requests_and_tries_apart(pipeline: str, generation: int, key: str) -> None:
     assert app_id_for("orders", 0, "k") == app_id_for("orders", 0, "k")
     assert app_id_for(pipeline, generation, key) != app_id_for("orders", 0, "k")

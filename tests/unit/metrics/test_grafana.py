@@ -14,7 +14,7 @@ import yaml
 from lakebound.control.histogram import histogram_of
 from lakebound.control.rollups import Figures, TableFigures
 from lakebound.metrics.collector import metrics_of
-from lakebound.metrics.facts import MetricFacts, PipelineFacts
+from lakebound.metrics.facts import MetricFacts, PipelineMetrics
 
 INCLUDE = Path(__file__).parents[3] / "include"
 DASHBOARD = json.loads((INCLUDE / "grafana" / "dashboard.json").read_text())
@@ -31,7 +31,7 @@ def known() -> tuple[set[str], set[str]]:
     figures = Figures(
         tables={"delta:a.b": TableFigures(1, 1, 1.0)}, batches={"direct": histogram_of(1)}, steps={"direct": {"verify": 1.0}}
     )
-    families = metrics_of(MetricFacts(pipelines=(PipelineFacts("orders", figures=figures),)))
+    families = metrics_of(MetricFacts(pipelines=(PipelineMetrics("orders", figures=figures),)))
     samples = [sample for family in families for sample in family.samples]
     described = {family.name for family in families if family.type == "gauge"}
     labels = {label for sample in samples for label in sample.labels} | {"runbook", "instance"}

@@ -87,7 +87,7 @@ def test_what_landed_is_told_per_table_and_adds_up_over_restarts(settings: Setti
     }, "labels are bounded"
 
 
-def test_lag_wish_findings_and_alerts_are_told(settings: Settings) -> None:
+def test_lag_desired_state_findings_and_alerts_are_told(settings: Settings) -> None:
     control = ControlFolder(settings.home, "orders")
     ends = {"orders": {0: 10, 1: 20}}
     write_progress(

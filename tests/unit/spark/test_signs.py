@@ -84,13 +84,13 @@ def test_whatever_fails_is_tried_again(
 
 
 def stop_and_end(run: Any, stop: StopSignal, watched: SignsOfLife) -> None:
-    """Wish the end, and see it seen."""
+    """Ask for the end, and see it seen."""
     change_desired(run.control, "stopped", reason="enough")
-    wait_until(stop.is_set, 10, "the end that is wished", poll_seconds=0.01)
+    wait_until(stop.is_set, 10, "the end that is asked for", poll_seconds=0.01)
     watched.end()
 
 
-def test_what_keeps_the_lease_from_being_renewed_does_not_keep_a_wish_from_being_seen(
+def test_what_keeps_the_lease_from_being_renewed_does_not_keep_a_request_from_being_seen(
     run: Any, board: ProgressBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = StopSignal()

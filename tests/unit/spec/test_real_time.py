@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lakebound.control.requests import InvalidWishError, WishForm
+from lakebound.control.requests import InvalidRequestError, RequestForm
 from lakebound.landing.real_time_check import few_slots, local_slots
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import batches_end, real_time_end, real_time_problem, real_time_warnings
@@ -67,10 +67,10 @@ def test_between_two_entries_lies_an_epoch() -> None:
         ({"action": "bounded_run", "offsets": {"orders": {0: 5}}}, BODY, "made of batches"),
     ],
 )
-def test_a_wish_for_real_time_is_refused_where_it_cannot_be(form: Any, spec: Any, problem: str) -> None:
-    with pytest.raises(InvalidWishError, match=problem):
-        WishForm.model_validate(form).wish(PipelineSpec.model_validate(spec))
-    assert WishForm(action="start", freshness="0ms").wish(PipelineSpec.model_validate(BODY)).freshness == "0ms"
+def test_a_request_for_real_time_is_refused_where_it_cannot_be(form: Any, spec: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem):
+        RequestForm.model_validate(form).request(PipelineSpec.model_validate(spec))
+    assert RequestForm(action="start", freshness="0ms").request(PipelineSpec.model_validate(BODY)).freshness == "0ms"
 
 
 def test_tables_beside_topics_in_real_time_have_a_freshness_of_their_own() -> None:

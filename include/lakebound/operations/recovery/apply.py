@@ -97,7 +97,7 @@ def apply_recovery(
     Raises:
         PlanChangedError: The facts have changed since; nothing was applied.
         PlanRefusedError: There is no such plan any more, for example because it was applied before; nothing was applied.
-        WishChangedError: Somebody has changed the desired state since; nothing was applied.
+        DesiredChangedError: Somebody has changed the desired state since; nothing was applied.
         LakeboundError: What taking the pipeline over, or a commit, raises.
     """
     places, facts = places_of(settings, spec.warehouse), collect(spec, settings)
@@ -105,8 +105,8 @@ def apply_recovery(
     check_hash(plan, approved)
     applied: Applied | None = None
     reason = f"repair {approved}: {action}"
-    wish = facts.control.desired
-    with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie", seen=wish) as lease:
+    desired = facts.control.desired
+    with taken_over(spec, places, by=by, reason=reason, by_force=action == "drop_zombie", seen=desired) as lease:
         # An application may have committed until now. From here on nothing can.
         facts = _as_of_now(spec, places, facts)
         objection = _objection(facts, plan)

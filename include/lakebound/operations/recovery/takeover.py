@@ -25,7 +25,7 @@ _ANOTHER_REPAIR_SECONDS = 3600.0
 _log = structlog.get_logger(__name__)
 
 
-class WishChangedError(LakeboundError):
+class DesiredChangedError(LakeboundError):
     """Somebody has said what they want of the pipeline after the plan was made: that stands."""
 
     def __init__(self, pipeline: str, found: Desired) -> None:
@@ -60,14 +60,14 @@ def taken_over(
     Raises:
         LeaseHeldError: A live application holds the lease and does not end.
         LockHeldError: Another repair does not come to its end.
-        WishChangedError: Somebody has changed the desired state since the plan was made; nothing was done.
+        DesiredChangedError: Somebody has changed the desired state since the plan was made; nothing was done.
         DeadlineExceededError: The application runs where this machine cannot end it.
     """
     control = ControlFolder(places.home, spec.pipeline, places.state)
     with locked(control.repair, _ANOTHER_REPAIR_SECONDS):
         before = read_desired(control)
         if seen is not None and before != seen:
-            raise WishChangedError(spec.pipeline, before)
+            raise DesiredChangedError(spec.pipeline, before)
         change_desired(control, "held", freshness=before.freshness, until=before.until, reason=reason, by=by)
         try:
             _end(spec, control, reason=reason, by=by, by_force=by_force)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from lakebound_airflow.page.charts.model import Chart, Mark, Span, gathered
+from lakebound_airflow.page.charts.model import Chart, Mark, TimeRange, gathered
 from lakebound_airflow.page.charts.periods import PERIODS, Period
 from lakebound_airflow.page.charts.reading import History
 from lakebound_airflow.page.charts.svg import drawn
@@ -26,7 +26,7 @@ def charts_fragment(history: History, period: Period, now: float) -> str:
         now: Epoch seconds.
     """
     times = period.times(now)
-    span = Span(since=now - period.seconds, until=now, times=times)
+    span = TimeRange(since=now - period.seconds, until=now, times=times)
     charts = charts_of(history.buckets, history.readings, times, now)
     marks = gathered(history.marks, period.seconds / _MARK_SLOTS)
     body = "".join(_figure(chart, span, marks) for chart in charts)
@@ -42,7 +42,7 @@ def _links(chosen: Period) -> str:
     return f'<nav class="periods" aria-label="Period">{"".join(links)}</nav>'
 
 
-def _figure(chart: Chart, span: Span, marks: Iterable[Mark]) -> str:
+def _figure(chart: Chart, span: TimeRange, marks: Iterable[Mark]) -> str:
     names = "".join(f'<li class="s{number}">{escape(line.name)}</li>' for number, line in enumerate(chart.lines))
     return (
         f'<figure id="chart-{escape(chart.id, quote=True)}"><figcaption>{escape(chart.title)}</figcaption>'

@@ -38,7 +38,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeRange:
     """What of time is shown: ``since`` and ``until`` are epoch seconds, ``times`` is when each point begins."""
 
     since: float

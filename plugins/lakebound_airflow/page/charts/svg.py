@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from lakebound_airflow.page.charts.axes import moment_text, time_ticks, value_text, value_ticks
-from lakebound_airflow.page.charts.model import Chart, Line, Mark, Span, Unit
+from lakebound_airflow.page.charts.model import Chart, Line, Mark, TimeRange, Unit
 
 WIDTH, HEIGHT = 560, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 6, 12, 22
@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 6, 12, 22
 class Plot:
     """Where in the picture moments and values are."""
 
-    def __init__(self, span: Span, highest: float) -> None:
+    def __init__(self, span: TimeRange, highest: float) -> None:
         self._span = span
         self._highest = highest or 1.0
 
@@ -30,7 +30,7 @@ class Plot:
         return round(HEIGHT - BOTTOM - value / self._highest * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def drawn(chart: Chart, span: Span, marks: Iterable[Mark] = ()) -> str:
+def drawn(chart: Chart, span: TimeRange, marks: Iterable[Mark] = ()) -> str:
     """Return the chart as an ``svg`` element, with its values for the script that shows those under the pointer.
 
     Args:
@@ -74,7 +74,7 @@ def _described(line: Line, unit: Unit) -> str:
     return f"{line.name}: latest {latest}, lowest {lowest}, highest {highest}"
 
 
-def _series(chart: Chart, span: Span) -> str:
+def _series(chart: Chart, span: TimeRange) -> str:
     lines = [
         {"name": line.name, "values": [None if value is None else float(f"{value:.6g}") for value in line.values]}
         for line in chart.lines
@@ -85,7 +85,7 @@ def _series(chart: Chart, span: Span) -> str:
     )
 
 
-def _grid(plot: Plot, ticks: Sequence[float], unit: Unit, span: Span) -> str:
+def _grid(plot: Plot, ticks: Sequence[float], unit: Unit, span: TimeRange) -> str:
     parts = []
     for tick in ticks:
         y, text = plot.y(tick), escape(value_text(tick, unit))
@@ -111,7 +111,7 @@ def _marked(plot: Plot, marks: Iterable[Mark]) -> str:
     return "".join(parts)
 
 
-def _band(plot: Plot, chart: Chart, span: Span) -> str:
+def _band(plot: Plot, chart: Chart, span: TimeRange) -> str:
     if not chart.has_band:
         return ""
     both = zip(span.times, chart.lines[0].values, chart.lines[-1].values, strict=True)
@@ -128,6 +128,6 @@ def _band(plot: Plot, chart: Chart, span: Span) -> str:
     return f'<path class="band" d="{"".join(parts)}"/>'
 
 
-def _drawn_line(plot: Plot, line: Line, number: int, span: Span) -> str:
+def _drawn_line(plot: Plot, line: Line, number: int, span: TimeRange) -> str:
     places = (None if value is None else (plot.x(at), plot.y(value)) for at, value in zip(span.times, line.values, strict=True))
     return f'<path class="line s{number}" d="{path_of(places)}"/>'

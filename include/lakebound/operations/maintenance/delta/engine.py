@@ -61,7 +61,7 @@ class RetentionTooShortError(LakeboundError):
         )
 
 
-class NotRewritableError(LakeboundError):
+class UnknownFeaturesError(LakeboundError):
     """A table's files cannot be rewritten by what reads no more than the files."""
 
     def __init__(self, table: str, features: Sequence[str]) -> None:
@@ -96,7 +96,7 @@ class DeltaEngine:
             hand_over: Has the stream make the commit; None: it is made here.
 
         Raises:
-            NotRewritableError: The table uses features under which a file's rows are not what the file holds.
+            UnknownFeaturesError: The table uses features under which a file's rows are not what the file holds.
         """
         entry, root = carried_entry(table, self._places), self._places.folder(table)
         with _translated(table):
@@ -269,7 +269,7 @@ def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
     if protocol.min_reader_version == _COLUMN_MAPPING_READER:
         features.add("columnMapping")
     if features:
-        raise NotRewritableError(table.id, sorted(features))
+        raise UnknownFeaturesError(table.id, sorted(features))
 
 
 def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveFile]]:

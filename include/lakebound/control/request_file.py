@@ -8,40 +8,40 @@ from lakebound.control.applications import app_is_alive
 from lakebound.control.desired import Desired, change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import read_outcome, readable_progress
-from lakebound.control.requests import Awaited, Sight, Wish, WishState, wish_state
+from lakebound.control.requests import Awaited, Request, RequestState, Standing, request_state
 from lakebound.control.submission import read_submission
 
 POLL_SECONDS = 0.2
 POLL_SECONDS_IN_A_STORE = 1.0
 
 
-def write_wish(control: ControlFolder, wish: Wish, *, by: str) -> Desired:
-    """Write the wish and return it with its generation.
+def write_request(control: ControlFolder, request: Request, *, by: str) -> Desired:
+    """Write what is asked for, and return the desired state with its generation.
 
     Args:
         control: State folder of the pipeline.
-        wish: What is asked.
-        by: Who asks; it is kept with the wish.
+        request: What is asked.
+        by: Who asks; it is kept with the desired state.
 
     Raises:
-        HeldError: The pipeline is held, and this wish may not end that.
+        HeldError: The pipeline is held, and this request may not end that.
     """
     return change_desired(
         control,
-        wish.state,
-        restart=wish.restart,
-        freshness=wish.freshness,
-        until=wish.until,
-        reason=wish.reason,
+        request.state,
+        restart=request.restart,
+        freshness=request.freshness,
+        until=request.until,
+        reason=request.reason,
         by=by,
-        release_hold=wish.may_end_hold,
+        release_hold=request.may_end_hold,
     )
 
 
-def look(control: ControlFolder) -> Sight:
+def look(control: ControlFolder) -> Standing:
     """Return the pipeline as it stands."""
     submission = read_submission(control)
-    return Sight(
+    return Standing(
         desired=read_desired(control),
         submission=submission,
         alive=app_is_alive(control),
@@ -50,18 +50,18 @@ def look(control: ControlFolder) -> Sight:
     )
 
 
-def wait_for_wish(control: ControlFolder, awaited: Awaited, desired: Desired, wait_seconds: float) -> WishState:
-    """Return how far the wish is, at the latest when the wait is over.
+def wait_for_request(control: ControlFolder, awaited: Awaited, desired: Desired, wait_seconds: float) -> RequestState:
+    """Return how far the request is, at the latest when the wait is over.
 
     Args:
         control: State folder of the pipeline.
         awaited: What must become so.
-        desired: The wish as it was written.
+        desired: The desired state as it was written.
         wait_seconds: How long to wait; with 0, one look is taken.
     """
     deadline = time.monotonic() + wait_seconds
     while True:
-        found = wish_state(awaited, desired.state, desired.generation, look(control))
+        found = request_state(awaited, desired.state, desired.generation, look(control))
         if found.state != "waiting" or time.monotonic() >= deadline:
             return found
         time.sleep(POLL_SECONDS_IN_A_STORE if control.is_shared else POLL_SECONDS)
