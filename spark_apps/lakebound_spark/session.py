@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakebound.landing.spark_command import AUTH_SECRET
 from lakebound.landing.spark_resources import HADOOP
+from lakebound_spark.jvm import remember_classes
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Is set where spark-submit started Python, and not Python Spark."""
@@ -25,6 +26,7 @@ def make_session(name: str, log_level: str = "WARN") -> SparkSession:
         SparkContext.getOrCreate(SparkConf().setAppName(name).set("spark.authenticate.secret", os.environ[AUTH_SECRET]))
     session: SparkSession = SparkSession.builder.appName(name).getOrCreate()
     session.sparkContext.setLogLevel(log_level)
+    remember_classes(session)
     _without_java_calls(session)
     return session
 

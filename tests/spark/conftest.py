@@ -13,6 +13,7 @@ from tests.support.streams.spark_conf import enter_session, session_conf, start_
 from tests.support.tables.local_tables import places
 
 from lakebound.tables.places import Places
+from lakebound_spark.jvm import remember_classes
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,7 @@ def session(jars: Path) -> Iterator[SparkSession]:
         if name not in ("spark.sql.extensions", "spark.sql.catalog.spark_catalog"):
             builder = builder.config(name, value)
     started = builder.getOrCreate()
+    remember_classes(started)
     yield started
     started.stop()
 

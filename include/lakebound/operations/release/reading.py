@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
@@ -146,16 +145,16 @@ def _delta_batches(
 ) -> Iterator[pa.RecordBatch]:
     from lakebound.tables.delta.open import open_at
 
-    offset = ds.field(KAFKA_COLUMN, "offset")
+    offset = pc.field(KAFKA_COLUMN, "offset")
     conditions = []
     if chosen.reasons is not None:
-        conditions.append(ds.field("reason").isin(list(chosen.reasons)))
+        conditions.append(pc.field("reason").isin(list(chosen.reasons)))
     if chosen.offsets is not None:
         conditions += [offset >= chosen.offsets[0], offset <= chosen.offsets[1]]
     where = None
     for condition in conditions:
         where = condition if where is None else where & condition
-    projected = {name: ds.field(KAFKA_COLUMN, name) for name in kafka} | {name: ds.field(name) for name in columns}
+    projected = {name: pc.field(KAFKA_COLUMN, name) for name in kafka} | {name: pc.field(name) for name in columns}
     dataset = open_at(places.folder(spec)).to_pyarrow_dataset()
     yield from dataset.to_batches(columns=projected, filter=where)
 

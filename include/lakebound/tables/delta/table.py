@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
@@ -265,7 +265,7 @@ class DeltaLakeTable:
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
-        columns = {field.name: ds.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
+        columns = {field.name: pc.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
         handle = open_delta(self._folder, self._spec.id)
         # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
         told = handle.metadata().partition_columns
