@@ -77,7 +77,7 @@ class-archive: jars ## Create the JVM class archives and missing bytecode once, 
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint-beside-archive test-unit test-enumeration test-real ## Run all tests, also with a real Spark, broker and Airflow
+test: lint-beside-archive test-unit test-enumeration test-real ## Run the tests that need no internet and no hours, also with a real Spark, broker and Airflow
 
 # mypy needs one core for a minute, and so does the application that makes the class archive.
 lint-beside-archive: install

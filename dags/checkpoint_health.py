@@ -1,8 +1,8 @@
 """Runs the doctor on every pipeline every five minutes: tables, ledger, Kafka, lease and application. It never writes.
 
 A task fails only when a person must act; the error has the finding and the runbook. Findings that the next start repairs are in
-the log and in the XCom `diagnosis`. If a run does not end in time, the webhook is called, because the pipelines are then not
-being watched.
+the log and in the XCom `diagnosis`. If a run does not end in time, an alert is sent, because nobody watches the
+pipelines then.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ pause this DAG, the application keeps running, but it is not started again when 
 
 The task `guard` counts the runs in a row whose application failed and had landed no record. The next start follows after a
 pause, which grows with each such run. The run that reaches `limits.max_failed_starts` is the last one: Airflow pauses the DAG,
-and the webhook is called. When the cause is removed, use `lakebound start`, or unpause the DAG. Runs that were ended by an
+and an alert is sent. When the cause is removed, use `lakebound start`, or unpause the DAG. Runs that were ended by an
 outage (a broker, a catalog or a disk that does not answer) do not count: the next start follows by itself.
 """
 

@@ -27,7 +27,7 @@ def session_conf(jars: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         # As our applications do: with this class path the JVM maps the class archive.
         "spark.driver.extraClassPath": f"{jars}/spark/*",
-        "spark.driver.extraJavaOptions": f"{QUICK_START} {METASPACE} -XX:+UseParallelGC {class_archive_option(jars)}",
+        "spark.driver.extraJavaOptions": f"{QUICK_START} {METASPACE} {class_archive_option(jars)}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,15 @@ def printed(page: Path) -> Iterator[tuple[list[str], bool]]:
             yield from ((words, False) for words in in_shell(token.content))
 
 
+def missing_names(page: Path) -> Iterator[str]:
+    """Yield what a page's ``python -c`` commands import and the code does not have."""
+    for code in re.findall(r'python -c "([^"]*)"', page.read_text()):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = import_module(node.module)
+                yield from (f"{node.module}: {alias.name}" for alias in node.names if not hasattr(module, alias.name))
+
+
 def wrong_commands(page: Path) -> list[str]:
     """Return what is wrong with a page's commands."""
     return [problem for words, is_whole in printed(page) for problem in wrong(words, is_whole=is_whole)]
@@ -73,6 +84,7 @@ def wrong_commands(page: Path) -> list[str]:
 def test_every_link_leads_somewhere_and_every_command_exists(page: Path) -> None:
     assert list(broken_links(page)) == []
     assert wrong_commands(page) == []
+    assert list(missing_names(page)) == []
 
 
 def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
@@ -81,7 +93,9 @@ def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
         "# One `two`, three\n[a](#one-two-three) [b](#gone) [c](away.md) [d](page.md#nor-this) [e](https://example.org/)\n"
         "![f](away.svg)\n\n`lakebound mend P`, `lakebound prove P --deep` and `lakebound prove PIPELINE [--deep]`\n\n"
         "```bash\nA=1 sudo -u ada .venv/bin/lakebound alerts --tset | grep x  # lakebound nothing\ncat x && make coffee\n```\n"
+        '`python -c "from lakebound.settings import load_settings, load_sets; load_settings()"`\n'
     )
+    assert list(missing_names(page)) == ["lakebound.settings: load_sets"]
     assert [one.partition(":")[0] for one in broken_links(page)] == ["#gone", "away.md", "page.md#nor-this", "away.svg"]
     assert wrong_commands(page) == [
         "there is no command 'mend'",
@@ -95,3 +109,11 @@ def test_the_pages_are_found() -> None:
     names = {str(page.relative_to(REPOSITORY)) for page in PAGES}
     assert {"README.md", "docs/concepts.md", "docs/how-to/alerts.md", "include/runbooks/stall.md"} <= names
     assert sum(len(list(printed(page))) for page in PAGES) > 200
+
+
+def test_contributors_see_the_rooms_and_the_commonest_changes_as_they_are() -> None:
+    contributing, architecture = (REPOSITORY / "CONTRIBUTING.md").read_text(), (REPOSITORY / "docs/architecture.md").read_text()
+    for begin, end in (("```mermaid", "```\n"), ("| to change | go to |", "\n\n")):
+        part = architecture[architecture.index(begin) :]
+        shown = part[: part.index(end, len(begin))]
+        assert shown.count("\n") > 15 and shown in contributing

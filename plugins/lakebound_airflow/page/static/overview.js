@@ -77,8 +77,8 @@ function ordered(rows) {
 }
 
 function application(row) {
-  const wish = row.desired === "running" ? "" : `wanted ${row.desired}`;
-  return [row.app, wish, row.outdated ? "outdated" : ""].filter(Boolean).join(", ");
+  const desired = row.desired === "running" ? "" : `desired: ${row.desired}`;
+  return [row.app, desired, row.outdated ? "outdated" : ""].filter(Boolean).join(", ");
 }
 
 function texts(row) {

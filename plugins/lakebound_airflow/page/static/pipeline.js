@@ -41,11 +41,11 @@ const tableLink = (name) => element("a", { text: name, attributes: { href: `${en
 
 function now(view) {
   const { row, status } = view;
-  const wish = status.desired_by ? `${status.desired}, by ${status.desired_by}` : status.desired;
+  const desired = status.desired_by ? `${status.desired}, by ${status.desired_by}` : status.desired;
   const said = [
     ["Needs you", badge(NEEDS[row.need], row.need)],
     ["Application", row.app + (row.outdated ? " (outdated)" : "")],
-    ["Wish", status.reason ? `${wish}: ${status.reason}` : wish],
+    ["Desired state", status.reason ? `${desired}: ${status.reason}` : desired],
     ["Lag", row.lag_records === null ? "–" : `${number(row.lag_records)} records`],
     ["Freshness", row.freshness_p99_seconds === null ? duration(row.freshness_seconds) : `${duration(row.freshness_p99_seconds)} (p99 of five minutes)`],
     ["Last commit", ago(row.last_commit_age_seconds)],
@@ -73,7 +73,7 @@ function show(view) {
   const findings = view.findings.map(({ at, ...finding }) => finding);
   section("findings", "Findings", findings, () => findings.length
     ? findings.map((finding) => wrong(finding, `found by ${finding.source}; since ${moment(finding.since)}`)) : [element("p", { classes: "quiet", text: "none" })]);
-  section("looked", "Who has looked", view.looked, () => view.looked.length
+  section("looked", "Last checks", view.looked, () => view.looked.length
     ? [facts(view.looked.map((one) => [one.source, moment(one.at)]))] : null);
   section("batch", "Last batch", progress && [progress.batch, progress.lane, progress.steps], () => progress?.steps.length ? [table(
     `Batch ${progress.batch ?? "–"}, lane ${progress.lane ?? "–"}: how long each step took.`,
@@ -96,9 +96,9 @@ function show(view) {
         runbook(one.runbook),
       ] })) : [element("p", { classes: "quiet", text: "none" })]);
   section("submission", "Last application", [submission, progress?.epoch], () => submission ? [facts([
-    ["Application", submission.app_id], ["Backend", submission.backend], ["Machine", submission.host], ["Id there", submission.remote_id],
+    ["Application", submission.app_id], ["Backend", submission.backend], ["Machine", submission.host], ["Id at the backend", submission.remote_id],
     ["Submitted", moment(submission.submitted_at)], ["Epoch", progress?.epoch], ["Started by", submission.owner ? `${submission.owner.dag_id}, ${submission.owner.run_id}` : "not by Airflow"],
-    ["Care", submission.custody.replaceAll("_", " ")], ["Log", submission.log],
+    ["Supervised by", submission.custody.replaceAll("_", " ")], ["Log", submission.log],
   ])] : null);
 }
 
