@@ -42,5 +42,11 @@ def as_airflow_reads_it(text: str) -> str:
 
 
 def is_at_hand(connection: str, environ: Mapping[str, str], access: YamlAccess) -> bool:
-    """Return whether a connection is found without asking Airflow or a secrets backend."""
+    """Return whether a connection is found without asking Airflow or a secrets backend.
+
+    Args:
+        connection: Its id.
+        environ: The environment that may hold it.
+        access: Which files may hold it.
+    """
     return variable_of(connection) in environ or file_of(connection, access) is not None

@@ -81,6 +81,11 @@ def next_delivery(state: AlertState, now: float, passed_over: Collection[str]) -
     """Return the next one that is due. Pure.
 
     Of a channel it is the oldest only, so that none overtakes another; what the channel refused comes last, each by itself.
+
+    Args:
+        state: What is queued.
+        now: Epoch seconds.
+        passed_over: Channels that are left out.
     """
     seen = set(passed_over)
     for delivery in sorted(state.outbox, key=lambda one: (one.is_refused, one.number)):
@@ -98,7 +103,13 @@ def another_of(state: AlertState, delivery: Delivery) -> Delivery | None:
 
 
 def after_failure(delivery: Delivery, failure: Failure, now: float) -> Delivery | None:
-    """Return the delivery after another try; None when it is too old for one more. Pure."""
+    """Return the delivery after another try; None when it is too old for one more. Pure.
+
+    Args:
+        delivery: What was tried.
+        failure: What the channel answered.
+        now: Epoch seconds.
+    """
     if _is_old(delivery, now):
         return None
     changes: dict[str, object] = {"problem": failure.problem, "is_unconnected": failure.is_allowed}

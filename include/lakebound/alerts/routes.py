@@ -149,7 +149,13 @@ DEFAULT_ALERTS = AlertsSpec(
 
 
 def channels_of(pipeline: str, alert: ToldAlert, routes: Iterable[RouteSpec]) -> tuple[str, ...]:
-    """Return the channels by which an alert is told, each once."""
+    """Return the channels by which an alert is told, each once.
+
+    Args:
+        pipeline: Name of the pipeline.
+        alert: What is told.
+        routes: Those of ``alerts.yaml``.
+    """
     return tuple(dict.fromkeys(channel for route in routes if route.fits(pipeline, alert) for channel in route.to))
 
 

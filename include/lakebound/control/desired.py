@@ -149,6 +149,13 @@ def change_desired(
     The generation grows when ``restart`` is asked for, or when freshness or bound differ from before.
 
     Args:
+        control: The pipeline's folder of state.
+        state: What is asked for.
+        restart: Whether a running application is to be replaced.
+        freshness: Replaces that of the YAML; None: as in the YAML.
+        until: Where the run ends; None: it goes on.
+        reason: Why, for people.
+        by: Who asks.
         release_hold: Whether this change may end a hold; a restart or a bounded run may not.
 
     Raises:

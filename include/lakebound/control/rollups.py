@@ -180,6 +180,11 @@ def pruned(buckets: Iterable[Bucket], resolution: Resolution, now: float) -> lis
     """Return the buckets that are kept at ``now`` (epoch seconds), oldest first; of two of the same time, the one given last.
 
     Buckets that have not begun yet are not kept: a clock was wrong then.
+
+    Args:
+        buckets: In any order.
+        resolution: Of the buckets; it says for how long they are kept.
+        now: Epoch seconds.
     """
     oldest = now - resolution.kept_seconds - resolution.seconds
     return latest_of_each_time(bucket for bucket in buckets if oldest <= bucket.at <= now + resolution.seconds)

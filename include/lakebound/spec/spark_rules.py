@@ -24,9 +24,6 @@ TUNABLE = frozenset(
 )
 """Settings to which Lakebound gives a value of its own, and which may have another one."""
 
-CLUSTER_ONLY = frozenset({"spark.driver.bindAddress", "spark.driver.host"})
-"""Settings that may be given, and that count in a cluster only: on one machine the driver keeps to the loopback address."""
-
 _SQL_TUNING = (
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",

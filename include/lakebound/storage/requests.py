@@ -22,7 +22,11 @@ def begin(ask: Callable[[], _R]) -> Future[_R]:
 
 
 def each(ask: Callable[[_T], _R], of: Iterable[_T]) -> list[_R]:
-    """Return the answers of as many requests, in order; the first error is raised when all have ended."""
+    """Return the answers of as many requests, in order.
+
+    Raises:
+        BaseException: What the first request that failed raised, when all have ended.
+    """
     asked = [begin(lambda one=one: ask(one)) for one in of]  # type: ignore[misc]
     errors = [error for one in asked if (error := one.exception()) is not None]
     if errors:

@@ -95,6 +95,11 @@ class Store(Protocol):
     def replace(self, key: str, content: bytes, tag: str) -> str:
         """Replace a file that is still the one of the tag, and return the new tag.
 
+        Args:
+            key: Of the file.
+            content: Its new content.
+            tag: What the store said of the file when it was read or written.
+
         Raises:
             FileChangedError: It is another one, or is gone. The other one may be this call's own, as of ``put_new``.
         """

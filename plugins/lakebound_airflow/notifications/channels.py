@@ -46,7 +46,12 @@ def sender(runbooks: str | None) -> Send:
 
 
 def send(channel: ChannelSpec, message: Message, links: Links) -> None:
-    """Send it.
+    """Send a message by a channel.
+
+    Args:
+        channel: The channel.
+        message: The message.
+        links: Addresses of pages that the message may name.
 
     Raises:
         NoConnectionError: The Airflow connection is not there.

@@ -68,7 +68,13 @@ def _counts(read: Mapping[str, Any], sent: Mapping[str, Any], named: Callable[[s
 
 
 def counts_of(read: int, quarantined: int, rows: int) -> Counts:
-    """Return the records of an epoch by what became of them."""
+    """Return the records of an epoch by what became of them.
+
+    Args:
+        read: Records of the epoch.
+        quarantined: Records that went to quarantine.
+        rows: Rows that the others made.
+    """
     quarantined = min(quarantined, read)
     landed = min(rows, read - quarantined)
     return Counts(read=read, filtered=read - quarantined - landed, landed=landed, quarantined=quarantined, rows=rows)

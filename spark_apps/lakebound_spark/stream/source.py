@@ -45,7 +45,13 @@ def stream_options(spec: PipelineSpec, start: NextOffsets, *, in_batches: bool =
 
 
 def range_options(spec: PipelineSpec, start: NextOffsets, end: NextOffsets) -> dict[str, str]:
-    """Return all options of a read from ``start`` up to but without ``end``, in the partitions that these name."""
+    """Return all options of a bounded read, in the partitions that its bounds name.
+
+    Args:
+        spec: The pipeline.
+        start: First offset per topic and partition.
+        end: Offset after the last one, for the same partitions.
+    """
     assigned = {topic: sorted(partitions) for topic, partitions in start.items()}
     return {
         **_reader_options(spec),

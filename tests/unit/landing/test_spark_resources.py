@@ -20,7 +20,7 @@ from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound.spec.spark import InstallationSpark, SparkSpec
-from lakebound.spec.spark_rules import CLUSTER_ONLY, TUNABLE, refused_name
+from lakebound.spec.spark_rules import TUNABLE, refused_name
 
 ORDERS = {
     "pipeline": "orders",
@@ -31,6 +31,9 @@ ORDERS = {
     "tables": [{"format": "delta", "name": "lake.orders"}],
 }
 CLUSTER = "spark://master:7077"
+
+CLUSTER_ONLY = {"spark.driver.bindAddress", "spark.driver.host"}
+"""They may be given, and count in a cluster only: on one machine the driver keeps to the loopback address."""
 
 
 def settings(tmp_path: Path, master: str = "local[2]", installation: object = None) -> Settings:

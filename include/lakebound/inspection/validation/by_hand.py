@@ -95,7 +95,13 @@ def _validate(
 
 
 def between(newest_first: tuple[LineCommit, ...], first: str | None, last: str | None) -> tuple[LineCommit, ...]:
-    """Return the commits from one version to another, both included, oldest first; none where either is not on the line."""
+    """Return the commits from one version to another, both included, oldest first; none where either is not on the line.
+
+    Args:
+        newest_first: The line of commits.
+        first: Version of the oldest one; None for the oldest of the line.
+        last: Version of the newest one; None for the newest of the line.
+    """
     steps = tuple(reversed(newest_first))
     versions = [step.version for step in steps]
     if any(version is not None and version not in versions for version in (first, last)):

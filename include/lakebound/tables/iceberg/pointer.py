@@ -152,6 +152,11 @@ def check_pointer(catalog: AnyCatalog, table: TableSpec, places: Places) -> None
 
     A catalog that writes the metadata itself is not asked: it has its files where it wants.
 
+    Args:
+        catalog: Any catalog.
+        table: The table.
+        places: Where its files are.
+
     Raises:
         CatalogBehindError: It does not.
         TableUnreadableError: The file that it names is gone, and so is every newer one.
