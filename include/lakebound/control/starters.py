@@ -43,8 +43,8 @@ def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str
     when = "" if schedule is None else f" at its schedule ({schedule})"
     if airflow.problem is not None:
         return (
-            f"{airflow.problem}, so nothing was unpaused: where another Airflow runs the DAG {dag}, it starts it{when} if that "
-            f"DAG is not paused; {by_hand}"
+            f"{airflow.problem}, so no DAG was unpaused. If another Airflow runs the DAG {dag} unpaused, "
+            f"it starts the application{when}; {by_hand}"
         )
     if airflow.is_paused:
         return f"its DAG {dag} is paused, so Airflow starts nothing; start it: {start_command(pipeline)}"
@@ -52,5 +52,7 @@ def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str
     age = airflow.scheduler_age_seconds
     seen = "" if age is None else f" (last sign of life {max(0.0, age):.0f} s ago)"
     if airflow.scheduler_is_alive:
-        return f"Airflow's scheduler{seen} starts it{when}: its DAG {dag} is {state}"
-    return f"Airflow's scheduler is down{seen}: it starts it{when} when it is back (its DAG {dag} is {state}); {by_hand}"
+        return f"Airflow's scheduler{seen} starts the application{when}; the DAG {dag} is {state}"
+    return (
+        f"Airflow's scheduler is down{seen}. When it is back, it starts the application{when} (DAG {dag}: {state}); {by_hand}"
+    )

@@ -39,7 +39,9 @@ class ObjectivesSpec(Frozen):
         gt=0,
         description="99 % of the records of the last five minutes reach the tables within this time after they were produced.",
     )
-    lag_seconds: float | None = Field(default=None, gt=0, description="No record waits in Kafka for longer than this.")
+    lag_seconds: float | None = Field(
+        default=None, gt=0, description="While records wait in Kafka, the newest landed record is not older than this."
+    )
     completeness: bool = Field(
         default=True, description="The last proof (lakebound prove) found no missing and no duplicate records."
     )
@@ -51,5 +53,5 @@ class ObjectivesSpec(Frozen):
     )
     quarantine_rate: QuarantineRateSpec | None = Field(
         default=QuarantineRateSpec(),
-        description="How large a share of the records may go to quarantine. It is checked by default; null switches it off.",
+        description="Maximum share of records that may go to quarantine. It is checked by default; null switches it off.",
     )

@@ -69,7 +69,7 @@ def test_the_plan_of_real_tables(settings: Settings) -> None:
     for table in (DELTA, ICEBERG):
         small_commits(table, at, 12)
     out = lakebound("maintain", "orders", "--plan").stdout
-    assert "12 small files, 5 make it due; 12 of" in out and "become 1" in out
+    assert "12 small files; the limit is 5; 12 of" in out and "become 1" in out
     assert "vacuum (full)" in out and "remove orphans (dry run)" in out and "checkpoint log" in out
     assert "not done: delta:quarantine.orders: there is no such table yet" in out
     body = answer("maintain", "orders", "--plan")

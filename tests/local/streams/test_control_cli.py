@@ -96,7 +96,7 @@ def test_a_start_unpauses_the_dag_also_while_an_application_runs(
     lakebound("stop", "orders", "--wait", "0")
     assert found.paused
     wait_until(lambda: living_submission(control) is None, 30, "its end")
-    assert "scheduler starts it: its DAG ingest__orders is unpaused" in lakebound("start", "orders").stdout
+    assert "scheduler starts the application; the DAG ingest__orders is unpaused" in lakebound("start", "orders").stdout
     found.paused = True
     assert running(control) != app_id
     assert lakebound("start", "orders").stdout.count(" runs. See") == 1
@@ -172,24 +172,25 @@ def test_who_asks_is_not_taken_from_the_environment(monkeypatch: pytest.MonkeyPa
     [
         (
             AirflowView(scheduler_is_alive=True, is_paused=False),
-            "Airflow's scheduler starts it: its DAG ingest__orders is not paused",
+            "Airflow's scheduler starts the application; the DAG ingest__orders is not paused",
         ),
         (
             AirflowView(scheduler_is_alive=True, is_paused=False, was_unpaused=True),
-            "Airflow's scheduler starts it: its DAG ingest__orders is unpaused",
+            "Airflow's scheduler starts the application; the DAG ingest__orders is unpaused",
         ),
         (
             AirflowView(scheduler_is_alive=True, scheduler_age_seconds=12.3, is_paused=False),
-            "Airflow's scheduler (last sign of life 12 s ago) starts it: its DAG ingest__orders is not paused",
+            "Airflow's scheduler (last sign of life 12 s ago) starts the application; the DAG ingest__orders is not paused",
         ),
         (
             AirflowView(scheduler_is_alive=False, is_paused=False),
-            f"Airflow's scheduler is down: it starts it when it is back (its DAG ingest__orders is not paused); {BY_HAND}",
+            "Airflow's scheduler is down. When it is back, it starts the application (DAG ingest__orders: not paused); "
+            f"{BY_HAND}",
         ),
         (
             AirflowView("no Airflow was started from /x"),
-            "no Airflow was started from /x, so nothing was unpaused: where another Airflow runs the DAG ingest__orders, it "
-            f"starts it if that DAG is not paused; {BY_HAND}",
+            "no Airflow was started from /x, so no DAG was unpaused. If another Airflow runs the DAG ingest__orders "
+            f"unpaused, it starts the application; {BY_HAND}",
         ),
     ],
 )
@@ -199,7 +200,7 @@ def test_who_starts_it_is_said(view: AirflowView, says: str) -> None:
     assert who_starts("orders", None, view) == says
     assert starters.run_command("orders") in who_starts("orders", "0 3 * * *", AirflowView("away"))
     scheduled = who_starts("orders", "0 3 * * *", AirflowView(scheduler_is_alive=True, is_paused=False))
-    assert scheduled.startswith("Airflow's scheduler starts it at its schedule (0 3 * * *)")
+    assert scheduled.startswith("Airflow's scheduler starts the application at its schedule (0 3 * * *)")
 
 
 @dataclass

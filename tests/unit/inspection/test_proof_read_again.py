@@ -84,7 +84,7 @@ def test_without_an_entry_nothing_explains_it() -> None:
 
 def test_the_same_application_does_not_read_otherwise() -> None:
     def contradicted(proof: Proof) -> bool:
-        return any("quarantined records at most" in problem for problem in proof_of(proof).problems)
+        return any("its entries count at most" in problem for problem in proof_of(proof).problems)
 
     assert contradicted(read_again(epoch=1).prove(deep=False))
     assert not contradicted(read_again(epoch=2).prove(deep=False))

@@ -74,10 +74,10 @@ def test_what_makes_a_partition_due(present: list[FileFacts], is_due: bool, tabl
 
 
 def test_the_reason_has_the_numbers() -> None:
-    assert compaction(small(20)).reason == "20 small files, 20 make it due; 20 of 1.9 MiB become 1"
+    assert compaction(small(20)).reason == "20 small files; the limit is 20; 20 of 1.9 MiB become 1"
     assert compaction(small(5, 2 * HOUR_MS)).reason == "5 small files, the oldest 2.0 h old; 5 of 488.3 KiB become 1"
     assert compaction(small(300, MINUTE_MS)).reason.startswith(
-        "300 small files, 200 make it due although new files still arrive; 300 of"
+        "300 small files; the limit while new files still arrive is 200; 300 of"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_hot_partition_is_left_and_said() -> None:
 
 def test_what_would_remove_too_few_files_is_left() -> None:
     step = look(small(20), policy=MaintenanceSpec(compaction=CompactionSpec(target_file_bytes=16 * MIB, min_files_removed=20)))
-    assert step == f"{DELTA}: small files, but no rewrite of them removes 20 and is worth its bytes"
+    assert step == f"{DELTA}: small files, but no worthwhile rewrite removes at least 20 files"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,8 @@ def test_a_reader_that_stands_still_is_said() -> None:
         reads = past(table, 5000).model_copy(update={"pins": {"dashboard": 4000, "nightly": 4990}})
         found = planned(situation(table, 1), reads)
         assert found.left == (
-            f"{table}: reader 'dashboard' is at a version of 16.6 hours ago: all since is kept until it continues",
+            f"{table}: reader 'dashboard' last read a version of 16.6 hours ago; "
+            f"all later versions are kept until it continues",
         )
 
 
@@ -187,7 +188,7 @@ def test_orphans_are_looked_for_each_week_and_are_old() -> None:
 def test_history_beyond_the_policy_goes() -> None:
     (step,) = planned(situation(ICEBERG, 1), past(ICEBERG, 5000)).steps
     assert isinstance(step, ExpireSnapshots) and step.files_removed == len(step.snapshot_ids) > 4000
-    assert step.reason.startswith(f"{len(step.snapshot_ids):,} of 5,000 snapshots")
+    assert step.reason == f"maintenance.history no longer keeps {len(step.snapshot_ids):,} of 5,000 snapshots"
     (cut,) = planned(situation(DELTA, 1), past(DELTA, 5000)).steps
     assert isinstance(cut, CleanLog) and (cut.before_version, cut.files_removed) == (4600, 4600)
     assert planned(situation(DELTA, 1), past(DELTA, 400)).steps == (), "too little to be worth a look"

@@ -150,8 +150,8 @@ class TestNewIncarnation:
 
     def test_it_says_what_of_the_old_topic_was_never_landed_as_far_as_is_known(self) -> None:
         page = text(make_plan("new_incarnation", self.facts))
-        assert "delta:orders: landed of the old orders: partition 0 up to 100, partition 1 up to 50;" in page
-        assert "iceberg:orders: landed of the old orders: partition 0 up to 80, partition 1 up to 50;" in page
+        assert "delta:orders: landed offsets of the old topic orders: partition 0 up to 100, partition 1 up to 50;" in page
+        assert "iceberg:orders: landed offsets of the old topic orders: partition 0 up to 80, partition 1 up to 50;" in page
         assert "also saw partition 0 [100, 130), before or after the topic was created again" in page
 
     def test_a_table_that_has_begun_anew_already_is_left_alone(self) -> None:
@@ -180,7 +180,7 @@ class TestRebase:
         page = text(make_plan("rebase", replace(HEALTHY, tables=(NO_LEDGER, ICEBERG, BAD))))
         assert "from a scan of its rows" in page
         assert "orders/0 [5, 60)" in page
-        assert "records that were filtered or quarantined after its last row are read again" in page
+        assert "filtered or quarantined records after its last row are read again" in page
         assert "3 offsets between its rows have no row" in page
         assert "`lakebound prove orders --deep`" in page
 

@@ -63,9 +63,15 @@ def quarantine_contradiction(target: CoverageAndHistory, quarantine: CoverageAnd
     again = {epoch: union([ours, in_real_time, _read_again(target, epoch)]) for epoch in epochs}
     held = _bounds(quarantine.history.recent, whole=landed, outside=lambda entry: again[entry.epoch])
     if expected[0] > held[1]:
-        return f"its entries count {expected[0]} quarantined records, of which {quarantine.table} can hold {held[1]} at most"
+        return (
+            f"its entries count at least {expected[0]} quarantined records, "
+            f"but {quarantine.table} has at most {held[1]} of them"
+        )
     if held[0] > expected[1]:
-        return f"its entries count {expected[1]} quarantined records at most, {quarantine.table} holds {held[0]} of its offsets"
+        return (
+            f"its entries count at most {expected[1]} quarantined records, "
+            f"but {quarantine.table} has at least {held[0]} of its offsets"
+        )
     return None
 
 

@@ -88,7 +88,7 @@ def _judge_coverage(proof: TableProof, facts: TableAsFound, history: History) ->
         missing = found(unbacked)
         proof = proof.adding(problems=[f"offsets in the coverage that no commit landed: {missing}"])
     if lost:
-        text = f"offsets that commits landed and the coverage does not hold, so they would be landed again: {found(lost)}"
+        text = f"landed offsets that are missing in the coverage; a start would land them again: {found(lost)}"
         proof = proof.adding(problems=[text])
     holes = holes_of(facts)
     if holes:
@@ -116,9 +116,9 @@ def _limits(history: History) -> Iterator[str]:
         return
     if not history.recent and not count(history.base):
         return
-    oldest = history.standing[0].version if history.standing else "none"
+    oldest = f"commit {history.standing[0].version}" if history.standing else "none"
     held = describe(ranges_of(spans_of(history.base))) or "nothing"
-    yield f"older entries are no longer kept (the oldest is that of commit {oldest}); taken as landed before: {held}"
+    yield f"older ledger entries were removed (oldest kept: {oldest}); counted as landed before it: {held}"
 
 
 def _contradictions(recent: Sequence[CommittedEntry], pipeline: str) -> Iterator[str]:

@@ -189,7 +189,7 @@ def _judge_copies(
     problems = [
         *([f"doubled rows: {doubled}"] if doubled else []),
         *([f"rows outside the coverage: {outside}{_foreign_ids(rows, known)}"] if outside else []),
-        *([f"rows beyond those that their entries count: {surplus}"] if surplus else []),
+        *([f"more rows than the ledger entries count, at these offsets: {surplus}"] if surplus else []),
         *([f"{rows.without_origin} rows do not say where in Kafka they are from"] if rows.without_origin else []),
     ]
     return proof.adding(
@@ -265,4 +265,4 @@ def _limits(covered: Spans, kafka: KafkaRows, undecided: Found) -> Iterator[str]
             f"the rows"
         )
     if undecided:
-        yield f"offsets whose entries are no longer kept, filtered or lost: {undecided}"
+        yield f"offsets without an entry and without rows; unknown whether filtered or lost: {undecided}"

@@ -233,7 +233,7 @@ def _takes_no_writes(facts: dict[str, Any]) -> str | None:
     # It does not count its buffers for replicas and its log, either.
     used = int(facts.get("used_memory", 0)) - int(facts.get("mem_not_counted_for_evict", 0))
     if most and used > most:
-        return f"OOM: its memory is full (maxmemory {most:,} bytes), and it takes no writes until it has more or keys go"
+        return f"OOM: its memory is full (maxmemory {most:,} bytes); it accepts no writes until you add memory or remove keys"
     if facts.get("aof_enabled") and facts.get("aof_last_write_status", "ok") != "ok":
         return "MISCONF: it cannot write its log (a full or broken disk), and takes no writes until it can"
     return None

@@ -115,7 +115,7 @@ def _due(table: str, partition: PartitionFacts, runs: PastRun, policy: Maintenan
             return why
         step = _rewrite(table, partition, policy, why, None)
         if step is None:
-            return f"small files, but no rewrite of them removes {spec.min_files_removed} and is worth its bytes"
+            return f"small files, but no worthwhile rewrite removes at least {count_words(spec.min_files_removed, 'file')}"
     rested = _rested_seconds(partition, runs, now_ms)
     pause = policy.cooldown_seconds * 2 ** min(runs.fruitless.get(partition.name, 0), _MOST_DOUBLINGS)
     if rested is not None and rested < pause:
@@ -130,10 +130,10 @@ def _trigger(partition: PartitionFacts, policy: MaintenanceSpec, now_ms: int, *,
     count = count_words(len(small), "small file")
     if not is_closed:
         if len(small) >= spec.hot_min_small_files:
-            return True, f"{count}, {spec.hot_min_small_files:,} make it due although new files still arrive"
+            return True, f"{count}; the limit while new files still arrive is {spec.hot_min_small_files:,}"
         return False, "hot, because new files still arrive" if len(small) >= spec.min_small_files else ""
     if len(small) >= spec.min_small_files:
-        return True, f"{count}, {spec.min_small_files:,} make it due"
+        return True, f"{count}; the limit is {spec.min_small_files:,}"
     age = max((now_ms - file.added_at_ms for file in small), default=0) / 1000
     if len(small) >= spec.min_aged_small_files and age >= spec.max_age_seconds:
         return True, f"{count}, the oldest {age / 3600:,.1f} h old"

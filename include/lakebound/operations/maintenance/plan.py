@@ -168,7 +168,7 @@ def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms:
     """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
     ids = expirable(past, policy.history, facts.properties, now_ms)
     if ids:
-        reason = f"{len(ids):,} of {count_words(len(past.versions), 'snapshot')} are older than what is kept of each"
+        reason = f"maintenance.history no longer keeps {len(ids):,} of {count_words(len(past.versions), 'snapshot')}"
         yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
 
 
@@ -244,7 +244,10 @@ def _slow_readers(past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iter
     for name, pin in sorted(past.pins.items()):
         behind = _age(since_ms.get(pin, now_ms), now_ms)
         if behind > policy.history.keep_all_seconds:
-            yield f"{past.table}: reader {name!r} is at a version of {_ago(behind)} ago: all since is kept until it continues"
+            yield (
+                f"{past.table}: reader {name!r} last read a version of {_ago(behind)} ago; "
+                f"all later versions are kept until it continues"
+            )
 
 
 def _is_delta(facts: TableFacts) -> bool:

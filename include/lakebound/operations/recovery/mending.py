@@ -171,7 +171,7 @@ def _rebase_notes(pipeline: str, table: HeldTable, rebuilt: Rebuilt) -> Iterable
         if table.role == "quarantine":
             yield f"{table.table}: records that were quarantined after version {rebuilt.version} are not read again"
         return
-    yield f"{table.table}: records that were filtered or quarantined after its last row are read again, and give no row again"
+    yield f"{table.table}: filtered or quarantined records after its last row are read again; they give no rows"
     if rebuilt.rowless:
         yield (
             f"{table.table}: {rebuilt.rowless} offsets between its rows have no row; they count as landed and are not read "
@@ -222,7 +222,7 @@ def _old_end(facts: RecoveryFacts, table: HeldTable, topic: str) -> str:
     marks = table.marks.get(topic, {})
     seen = facts.control.last_seen_ends.get(topic, {})
     behind = {p: (mark, seen[p]) for p, mark in sorted(marks.items()) if seen.get(p, mark) > mark}
-    text = f"{table.table}: landed of the old {topic}: {_marks(marks)}; its later records are lost"
+    text = f"{table.table}: landed offsets of the old topic {topic}: {_marks(marks)}; later records of that topic are lost"
     if behind:
         named = ", ".join(f"partition {p} [{start}, {end})" for p, (start, end) in behind.items())
         text += f"; the last application also saw {named}, before or after the topic was created again"

@@ -34,7 +34,7 @@ def plan_repoint(facts: RecoveryFacts) -> RepairPlan:
     return RepairPlan(
         pipeline=facts.pipeline,
         action="repoint",
-        summary=f"have the catalog name the newest metadata of {' and '.join(behind)}",
+        summary=f"set the catalog to the newest metadata of {' and '.join(behind)}",
         steps=tuple(steps),
         facts={"runbook": CatalogBehindError.runbook},
         notes=(HELD_MEANWHILE, f"the desired state stays {state}"),

@@ -122,8 +122,7 @@ def _beyond_replay(plan: ReplayPlan, proofs: Mapping[str, TableProof]) -> list[s
     """Name the tables of which rows are missing that no replay of whole records can bring back."""
     lands = {share.table: count(share.lands) for share in plan.tables}
     return [
-        f"{table} lacks rows of records of which other rows are there: landing these again would double them; "
-        f"rewind the pipeline instead"
+        f"{table} has only some rows of some records; a replay would duplicate those rows; rewind the pipeline instead"
         for table, proof in proofs.items()
         if proof.missing and not proof.gaps and not lands[table] and not count(plan.left_to_stream)
     ]

@@ -95,7 +95,7 @@ class FileRewriter:
         done = StepEffect()
         for bins in groups(self._live_files.of(handle), step):
             if done.commits and time.monotonic() > work.ends_at:
-                return done.plus(StepEffect(), note="it has worked for ten minutes; the next run goes on")
+                return done.plus(StepEffect(), note="stopped after ten minutes; the next run continues")
             try:
                 done = done.plus(self._rewrite(work, bins))
             except StepLostError as exc:
@@ -203,7 +203,7 @@ def _values(rows: pa.Table, column: str) -> pa.ChunkedArray:
 def _check_rows(table: TableSpec, inputs: Sequence[LiveFile], files: Sequence[DataFile]) -> None:
     read, written = sum(one.rows for one in inputs), sum(one.rows for one in files)
     if read != written:
-        raise NotRewritableError(table.id, f"its files should hold {read:,} rows, and {written:,} were read from them")
+        raise NotRewritableError(table.id, f"metadata counts {read:,} rows in its files, but {written:,} rows were read")
 
 
 def _check_partition(work: _Work, files: Sequence[DataFile]) -> None:

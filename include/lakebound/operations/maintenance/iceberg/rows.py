@@ -84,8 +84,9 @@ class RowReader:
         for name in {*own.names} & {*self._columns.names}:
             held, wanted = own.field(name).type, self._columns.field(name).type
             if not widens(held, wanted):
+                file = one.path.rpartition("/")[2]
                 raise NotRewritableError(
-                    self._table, f"the column {name} of {one.path.rpartition('/')[2]} is {held}, and of the table {wanted}"
+                    self._table, f"column {name} has type {held} in file {file}, but type {wanted} in the table"
                 )
 
     def _in_columns(self, rows: pa.Table) -> pa.Table:
