@@ -8,7 +8,7 @@ from lakebound.frozen import Frozen
 
 
 class QuarantineRateSpec(Frozen):
-    """How large a share of the records may go to quarantine before somebody is told."""
+    """The maximum share of records that may go to quarantine before somebody is told."""
 
     max_share: float = Field(
         default=0.05, ge=0, le=1, description="Maximum share of the records of the last over_seconds that is quarantined."
