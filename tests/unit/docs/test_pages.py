@@ -14,6 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from tests.support.printed_commands import REPOSITORY, in_shell, wrong
 
+from lakebound.control.folder import ControlFolder
+
 PATTERNS = ("*.md", "docs/**/*.md", "include/runbooks/*.md", "examples/**/*.md", "tests/**/README.md")
 # The page of the site's first view is in the site's tree; `make docs` looks at its links.
 PAGES = sorted(page for pattern in PATTERNS for page in REPOSITORY.glob(pattern) if "site" not in page.parts)
@@ -117,3 +119,12 @@ def test_contributors_see_the_rooms_and_the_commonest_changes_as_they_are() -> N
         part = architecture[architecture.index(begin) :]
         shown = part[: part.index(end, len(begin))]
         assert shown.count("\n") > 15 and shown in contributing
+
+
+def test_the_files_of_a_pipelines_state_are_listed() -> None:
+    page = (REPOSITORY / "docs/architecture.md").read_text()
+    section = page[page.index("## State of a pipeline") :].partition("\n## ")[0]
+    folder = ControlFolder(Path("home"), "orders")
+    properties = (name for name, value in vars(ControlFolder).items() if isinstance(value, property))
+    names = {getattr(folder, name).name for name in properties if name not in ("folder", "is_shared", "shared")}
+    assert names and [name for name in sorted(names) if f"`{name}" not in section] == []
