@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 
 from lakebound_spark.batch import compiled_plan, kept_plan, local_relation
 from lakebound_spark.batch.compiled_plan import CompiledPlan
+from lakebound_spark.batch.failing_records import as_in_batches
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
-from lakebound_spark.batch.raising import as_in_batches
 from lakebound_spark.batch.spark_objects import spark_objects
 from lakebound_spark.batch.transform import Transform
 

@@ -22,8 +22,8 @@ from tests.support.tables.maintained import (
 
 from lakebound.control.folder import ControlFolder
 from lakebound.operations.maintenance.health_history import read_health_history
+from lakebound.operations.maintenance.next_run import plan_now
 from lakebound.operations.maintenance.past_reading import read_runs
-from lakebound.operations.maintenance.planning import plan_now
 from lakebound.operations.maintenance.run import only_run
 from lakebound.operations.maintenance.steps import RunReport
 from lakebound.operations.maintenance.submission import maintenance_command, maintenance_orders

@@ -15,7 +15,7 @@ from tests.support.tables.value_lanes import LaneWorld, Sent
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.observation import watch
-from lakebound_spark.batch.observed import all_of
+from lakebound_spark.batch.seen_records import all_of
 from lakebound_spark.batch.transform import Transform
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write"), pytest.mark.timeout(120)]

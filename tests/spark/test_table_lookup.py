@@ -18,8 +18,8 @@ from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.kept_function import KeptFunction
 
 from lakebound_spark.batch import table_lookup
+from lakebound_spark.batch.failing_records import as_in_batches
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
-from lakebound_spark.batch.raising import as_in_batches
 from lakebound_spark.batch.spark_objects import spark_objects
 
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from lakebound.landing.sampling import TopicSample
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import batch as batches
-from lakebound_spark.batch import raising
+from lakebound_spark.batch import failing_records
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
 from lakebound_spark.columns import explode
@@ -146,7 +146,7 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
 def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Lane
 ) -> None:
-    for module in (batches, raising):
+    for module in (batches, failing_records):
         monkeypatch.setattr(module, "MOST_HELD", 3)
     one = world(session, tmp_path, way, by_cast_and_division)
     batch = sent(0, [GOOD % (number, number % 7) for number in range(11)])

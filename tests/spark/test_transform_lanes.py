@@ -53,7 +53,7 @@ def test_a_function_gives_the_same_rows_in_every_lane(session: SparkSession, tmp
         found[way], counts[way] = told(one), one.counts
         one.close()
     assert_alike(found)
-    if LONG_FORM:  # in the short form the backlogs below are, and each function's last slice in test_narrowing.py
+    if LONG_FORM:  # in the short form the backlogs below are, and each function's last slice in test_passed_columns.py
         assert_alike_by_jobs(session, tmp_path, function, values, found["direct"])
     if function in ORDERED:
         assert found["direct"].rows == found["driver"].rows

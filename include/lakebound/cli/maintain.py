@@ -27,7 +27,7 @@ def maintain(
 
     A run can work while the stream runs. It can be killed: nothing is lost, and another run does the rest.
     """
-    from lakebound.operations.maintenance.planning import plan_now
+    from lakebound.operations.maintenance.next_run import plan_now
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of

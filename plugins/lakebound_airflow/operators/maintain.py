@@ -56,7 +56,7 @@ class PlanMaintenanceOperator(BaseOperator):
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.operations.maintenance.health_look import record_health_now
-        from lakebound.operations.maintenance.planning import plan_and_note
+        from lakebound.operations.maintenance.next_run import plan_and_note
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)

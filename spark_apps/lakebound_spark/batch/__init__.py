@@ -1,7 +1,7 @@
 """One micro-batch, from Kafka's records to data files of each table, and the commit.
 
-Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained``, ``landable``, ``lane_choice``, ``lanes``,
-``local_relation``, ``local_transform``, ``message_bounds``, ``plan_keeper``, ``quarantine``, ``quarantine_landing``,
-``quarantine_sampling``, ``raised``, ``raising``, ``records``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``,
+Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained``, ``failing_records``, ``landable``,
+``lane_choice``, ``lanes``, ``local_relation``, ``local_transform``, ``message_bounds``, ``plan_keeper``, ``quarantine``,
+``quarantine_landing``, ``quarantine_sampling``, ``raised``, ``records``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``,
 ``row_writer``, ``schema``, ``spark_objects``, ``store_bounds``, ``targets``, ``topic_rows`` and ``transform``.
 """

@@ -26,6 +26,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
+from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import (
     How,
@@ -37,15 +38,14 @@ from lakebound_spark.batch.lanes import (
     write_by_driver,
 )
 from lakebound_spark.batch.observation import Watched, watch
-from lakebound_spark.batch.observed import Observed, all_of, observed_by, seen_columns
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
 from lakebound_spark.batch.records import Records, in_offsets
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
+from lakebound_spark.batch.seen_records import Observed, all_of, observed_by, seen_columns
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import Transform
 

@@ -25,12 +25,20 @@ from lakebound_spark.batch.ahead import ahead
 from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import Decoded, doubted
+from lakebound_spark.batch.failing_records import (
+    InPiecesError,
+    RaisingRecords,
+    Search,
+    as_in_batches,
+    keys_of,
+    others,
+    positions,
+)
 from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, LandableCheck
-from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import InPiecesError, RaisingRecords, Search, as_in_batches, keys_of, others, positions
 from lakebound_spark.batch.row_writer import RowWriter
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.batch.seen_records import Observed
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from lakebound.redaction import redacted
 from lakebound_spark.batch.compiled_plan import CompiledPlan, compiled
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
-from lakebound_spark.batch.narrowing import Narrowing
+from lakebound_spark.batch.passed_columns import Narrowing
 from lakebound_spark.batch.spark_objects import SparkObjects, items_of, spark_objects
 from lakebound_spark.batch.table_lookup import lookup_in_place_of
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
-from lakebound_spark.batch.narrowing import Narrowing
+from lakebound_spark.batch.passed_columns import Narrowing
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 
 _FEW = 100

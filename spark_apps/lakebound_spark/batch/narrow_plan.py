@@ -1,4 +1,4 @@
-"""A kept plan over those columns of the records that its expressions read (``lakebound_spark.batch.narrowing``)."""
+"""A kept plan over those columns of the records that its expressions read (``lakebound_spark.batch.passed_columns``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakebound_spark.batch.kept_plan import NAMES_AND_HINTS, KeptPlan, Step
-from lakebound_spark.batch.narrowing import POSITION, Narrowing
+from lakebound_spark.batch.passed_columns import POSITION, Narrowing
 from lakebound_spark.batch.spark_objects import SparkObjects, id_of, items_of, spark_objects
 
 _JUDGED = ("Filter", "Join", "Generate")

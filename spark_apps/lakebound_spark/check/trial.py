@@ -22,10 +22,10 @@ from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.batch.explained import explained
+from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.schema import table_schema

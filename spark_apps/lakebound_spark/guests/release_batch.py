@@ -24,11 +24,11 @@ from lakebound.operations.release.reading import read_records
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.table import Table
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
+from lakebound_spark.batch.failing_records import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import How, ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.raising import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.schema import table_schema

@@ -32,9 +32,9 @@ from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
+from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
-from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from lakebound.operations.maintenance.health_look import record_health_now
+from lakebound.operations.maintenance.next_run import plan_and_note
 from lakebound.operations.maintenance.past_reading import record_run
-from lakebound.operations.maintenance.planning import plan_and_note
 from lakebound.operations.maintenance.run import only_run, run_steps
 from lakebound.operations.maintenance.steps import MaintenancePlan, RunReport, StepReport
 from lakebound.operations.maintenance.submission import PROGRESS, MaintenanceOrders

@@ -27,6 +27,7 @@ from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
 from lakebound_spark.batch.direct import make_direct_lane
 from lakebound_spark.batch.doubtful import SparkDecoding
+from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
@@ -34,7 +35,6 @@ from lakebound_spark.batch.message_bounds import topic_bounds
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
-from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.rehearsal import Rehearsal, nothing_waits
 from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.row_hours import make_hour_column

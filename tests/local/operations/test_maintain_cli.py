@@ -14,8 +14,8 @@ from tests.support.tables.maintained import content, live_files_of, small_commit
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.table_history import read_table_history
+from lakebound.operations.maintenance.next_run import plan_and_note, plan_now
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
-from lakebound.operations.maintenance.planning import plan_and_note, plan_now
 from lakebound.operations.maintenance.run import run_steps
 from lakebound.operations.maintenance.steps import MaintenancePlan, StepEffect
 from lakebound.operations.maintenance.table_engine import TableEngine

@@ -25,11 +25,11 @@ from lakebound_spark.batch.decode import make_decoder, value_schema
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import SparkDecoding
+from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
-from lakebound_spark.batch.raising import RaisingRecords
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema

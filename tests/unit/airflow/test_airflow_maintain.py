@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 from tests.support.waiting import wait_until
 
-import lakebound.operations.maintenance.planning
+import lakebound.operations.maintenance.next_run
 from lakebound.landing import background
 from lakebound.operations.maintenance.past_reading import read_runs, record_run
 from lakebound.operations.maintenance.steps import CheckpointLog, Compact, MaintenancePlan, RunReport, StepReport
@@ -151,7 +151,7 @@ def test_an_end_without_a_report_is_a_failure_and_kept(ends: Callable[..., list[
 
 def test_a_plan_without_steps_skips_the_rest(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = MaintenancePlan(pipeline="orders", at_ms=1, left=("delta:lake.orders: 3 small files",))
-    monkeypatch.setattr(lakebound.operations.maintenance.planning, "plan_and_note", lambda spec, places: planned)
+    monkeypatch.setattr(lakebound.operations.maintenance.next_run, "plan_and_note", lambda spec, places: planned)
     task = PlanMaintenanceOperator(task_id="plan", pipeline="orders")
     with pytest.raises(AirflowSkipException):
         task.execute({})

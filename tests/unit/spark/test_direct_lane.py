@@ -22,9 +22,9 @@ from lakebound_spark.batch.direct import DirectLane, TransformHeld, make_direct_
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import Decoded
 from lakebound_spark.batch.landable import LandableCheck
-from lakebound_spark.batch.observed import Observed
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.batch.seen_records import Observed
 
 NO_CHECK = LandableCheck(has_transform=False)
 SESSION = object()

@@ -24,7 +24,7 @@ from lakebound_spark.batch.kept_plan import kept
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.narrow_plan import narrowed
-from lakebound_spark.batch.narrowing import POSITION, Narrowing
+from lakebound_spark.batch.passed_columns import POSITION, Narrowing
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.transform import Transform, planned_input
 from lakebound_spark.columns import explode
