@@ -31,7 +31,7 @@ from lakebound.errors import (
     TlsFileError,
     TopicWithoutIdError,
 )
-from lakebound.inspection.doctor.pipeline.kafka_look import look_at_topics, look_at_waiting
+from lakebound.inspection.doctor.pipeline.kafka_look import look_at_kafka, look_at_waiting
 from lakebound.inspection.proof.readable_offsets import read_offsets
 from lakebound.landing.brokers import look_at_brokers
 from lakebound.landing.kafka import KafkaFacts
@@ -156,7 +156,7 @@ def test_each_login_works_in_everything_that_asks_kafka(company: Company, login:
     assert len(read_offsets(connection, {(topic, 0): (0, 10)})[topic, 0]) == 10
     spec = make_pipeline(company.secrets, "", topic, connection=company.connection(login)).spec
     assert look_at_brokers([spec], 10)[0].brokers == 1
-    look = look_at_topics(spec)
+    look = look_at_kafka(spec)
     assert look.problem is None, look
     waiting = look_at_waiting(spec, look, {topic: {0: 0}}, time.time())
     assert waiting.unread == () and waiting.waiting[topic, 0].timestamp_ms is not None
@@ -299,12 +299,12 @@ def test_what_the_user_may_not_do_is_told_as_the_acl_that_is_missing(company: Co
     company.broker.allow("password")
     with pytest.raises(KafkaForbiddenError, match="does not allow the user password: DESCRIBE on topic forbidden; grant"):
         KafkaFacts(connection).topic_ids([topic])
-    assert look_at_topics(spec).problem == "refused"
+    assert look_at_kafka(spec).problem == "refused"
     with pytest.raises(KafkaForbiddenError, match="CREATE on topic more"):
         create_topics(connection, ["more"])
     assert look_at_brokers([spec], 10)[0].problem is None, "who is logged in may always see which brokers there are"
     company.broker.allow("password", (TOPIC, topic, AclOperation.DESCRIBE))
-    look = look_at_topics(spec)
+    look = look_at_kafka(spec)
     assert look.problem is None
     assert "DESCRIBE_CONFIGS on topic forbidden" in look_at_waiting(spec, look, {}, time.time()).unread[0]
     with pytest.raises(KafkaForbiddenError, match="READ on topic forbidden"):

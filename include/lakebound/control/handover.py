@@ -44,7 +44,7 @@ _KEPT_SECONDS = 24 * 3600.0
 _OFFERED, _TAKEN, _ANSWER = "offered", "taken", "answer"
 _log = structlog.get_logger(__name__)
 
-Outcome = Literal["committed", "refused", "unknown"]
+OfferOutcome = Literal["committed", "refused", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Answer:
         reason: Why not.
     """
 
-    outcome: Outcome
+    outcome: OfferOutcome
     version: str = ""
     reason: str = ""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lakebound.landing.checkpoint.offset_log import parse_offsets
+from lakebound.landing.checkpoint.offset_log import parse_source_offsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.targets import Counts
 from lakebound_spark.real_time.rows import READ, SENT, of_target
@@ -48,7 +48,7 @@ def epoch_of(text: str) -> Epoch:
     body = json.loads(text)
     try:
         (source,) = body["sources"]
-        end = parse_offsets(json.dumps(source["endOffset"]))
+        end = parse_source_offsets(json.dumps(source["endOffset"]))
         metrics: Mapping[str, Any] = body.get("observedMetrics", {})
         seconds = body["durationMs"]["triggerExecution"] / 1000
         number = int(body["batchId"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.checkpoint.offset_log import parse_offsets
+from lakebound.landing.checkpoint.offset_log import parse_source_offsets
 from lakebound.ledger.marks import NextOffsets
 
 PROGRESS_IN_MEMORY = {
@@ -43,6 +43,6 @@ def planned_ends(query: StreamingQuery, batch: int) -> NextOffsets:
         raise PlannedOffsetsError(batch, f"it names {ends.size()} sources")
     text = ends.values().head().json()
     try:
-        return parse_offsets(text)
+        return parse_source_offsets(text)
     except (ValueError, AttributeError, TypeError) as exc:
         raise PlannedOffsetsError(batch, f"its answer is {text!r}") from exc

@@ -24,7 +24,7 @@ from lakebound.control.runbooks import RUNBOOKS
 from lakebound.control.start_incident import start_incident
 from lakebound.errors import LedgerBehindError, error_named
 from lakebound.inspection.doctor.pipeline.collect import read_state
-from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, Retention, Waiting
+from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, TopicRetention, Waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.inspection.doctor.pipeline.numbers import numbers_of
 from lakebound.inspection.doctor.pipeline.rules import RULES, diagnose
@@ -184,13 +184,13 @@ def facts(*tables: LedgerFacts, **changes: Any) -> PipelineFacts:
 
 def test_time_to_data_loss_is_the_least_of_age_and_size() -> None:
     waiting = {("orders", 0): Waiting(int((NOW - 3600) * 1000), per_second=2.0)}
-    by_age = facts(table_at(100), look={"waiting": waiting, "retention": {"orders": Retention(milliseconds=7_200_000)}})
+    by_age = facts(table_at(100), look={"waiting": waiting, "retention": {"orders": TopicRetention(milliseconds=7_200_000)}})
     assert numbers_of(by_age)["seconds_to_data_loss"] == 3600
     assert numbers_of(by_age)["lag_seconds"] == 3600
-    both = {"waiting": waiting, "retention": {"orders": Retention(7_200_000, 1 << 30)}}
+    both = {"waiting": waiting, "retention": {"orders": TopicRetention(7_200_000, 1 << 30)}}
     assert numbers_of(facts(table_at(100), look=both))["seconds_to_data_loss"] == (100 - 40) / 2.0
     assert numbers_of(facts(table_at(500), look={"waiting": {}}))["seconds_to_data_loss"] is None, "nothing waits"
-    forever = {"waiting": waiting, "retention": {"orders": Retention()}}
+    forever = {"waiting": waiting, "retention": {"orders": TopicRetention()}}
     assert numbers_of(facts(table_at(100), look=forever))["seconds_to_data_loss"] is None, "nothing is ever deleted"
 
 
@@ -211,12 +211,12 @@ def test_clocks_are_compared_where_they_can_be_seen() -> None:
 
 def test_retention_that_is_near_warns_while_the_stream_lands_and_asks_when_nothing_does() -> None:
     waiting = {("orders", 0): Waiting(int((NOW - 3500) * 1000))}
-    near = {"waiting": waiting, "retention": {"orders": Retention(milliseconds=3_600_000)}}
+    near = {"waiting": waiting, "retention": {"orders": TopicRetention(milliseconds=3_600_000)}}
     landing = facts(table_at(100, committed_at_ms=int((NOW - 1) * 1000)), look=near, living="a")
     (warned,) = [f for f in diagnose(landing).findings if f.rule == "data-loss-near"]
     assert warned.verdict == "healthy"
     assert diagnose(facts(table_at(100), look=near)).verdict == "needs_person"
-    far = {**near, "retention": {"orders": Retention(milliseconds=36_000_000)}}
+    far = {**near, "retention": {"orders": TopicRetention(milliseconds=36_000_000)}}
     assert "data-loss-near" not in {f.rule for f in diagnose(facts(table_at(100), look=far)).findings}
 
 

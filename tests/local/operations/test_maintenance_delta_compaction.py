@@ -15,7 +15,7 @@ from tests.support.tables.maintained import compaction, content, live_files_of, 
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
-from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, replace, rewrite
+from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, carried_entry
 from lakebound.operations.maintenance.steps import StepEffect
 from lakebound.spec.table import TableSpec
@@ -138,7 +138,7 @@ def test_a_commit_that_others_overtake_again_and_again_gets_through(at: Places) 
     with pytest.MonkeyPatch.context() as patch:
         looked = delta_rewrite.live_files
 
-        def overtaken(found: DeltaTable) -> list[LiveFile]:
+        def overtaken(found: DeltaTable) -> list[LiveDeltaFile]:
             if len(seen) < 5:
                 seen.append(app.land(10 + len(seen), 11 + len(seen)))
             return looked(found)

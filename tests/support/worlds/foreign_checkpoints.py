@@ -10,7 +10,7 @@ from lakebound.inspection.doctor.foreign.checkpoint_facts import parse_checkpoin
 from lakebound.inspection.doctor.foreign.diagnosis import RULES, ForeignRule, diagnose
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts, TopicSeen
 from lakebound.inspection.doctor.foreign.mending import Mending, mend
-from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommit, TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory, Removal, StreamCommit
 from lakebound.landing.checkpoint.checksums import checksum_file
 
 QUERY = "6aa44d78-4f3c-4f0e-9b51-1d2a3b4c5d6e"
@@ -62,16 +62,16 @@ def with_checksums(found: dict[str, bytes]) -> dict[str, bytes]:
     return {**found, **crc}
 
 
-def table(epoch: int, query: str = QUERY, *, rows: int = 2 * BATCH, name: str = "delta:/lake/orders") -> TableHistory:
+def table(epoch: int, query: str = QUERY, *, rows: int = 2 * BATCH, name: str = "delta:/lake/orders") -> ForeignHistory:
     """Return a table that a query has committed up to an epoch, each with so many rows."""
     commits = tuple(
         StreamCommit(query, number, number, str(number), STARTED_MS + number * MINUTE_MS + 2_000, rows)
         for number in range(epoch, -1, -1)
     )
-    return TableHistory(name, True, None, {query: epoch} if epoch >= 0 else {}, commits)
+    return ForeignHistory(name, True, None, {query: epoch} if epoch >= 0 else {}, commits)
 
 
-def restored(found: TableHistory, kept: int) -> TableHistory:
+def restored(found: ForeignHistory, kept: int) -> ForeignHistory:
     """Return the table after a RESTORE to the version ``kept``."""
     version = found.commits[0].order + 1
     return replace(found, removals=(Removal("RESTORE", version, str(version), STARTED_MS, kept_order=kept),))
@@ -82,7 +82,7 @@ class Foreign:
     """A checkpoint and its surroundings; healthy unless told otherwise: O = C = V = 5."""
 
     files: dict[str, bytes] = field(default_factory=lambda: files(5, 5))
-    tables: tuple[TableHistory, ...] = field(default_factory=lambda: (table(5),))
+    tables: tuple[ForeignHistory, ...] = field(default_factory=lambda: (table(5),))
     kafka: dict[str, TopicSeen | None] | None = None
     is_moving: bool = False
 
@@ -107,7 +107,7 @@ class Foreign:
         new = {path.replace("__", "/"): text for path, text in changed.items()}
         return replace(self, files={**self.files, **with_checksums(new)})
 
-    def with_tables(self, *tables: TableHistory) -> Foreign:
+    def with_tables(self, *tables: ForeignHistory) -> Foreign:
         """Return it with other tables."""
         return replace(self, tables=tables)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lakebound.inspection.doctor.pipeline.facts import (
     OpenTransaction,
-    Retention,
     ScratchFacts,
     StoresLook,
+    TopicRetention,
     Waiting,
     WrittenTopics,
 )
@@ -124,7 +124,7 @@ def _never_started(world: World) -> None:
 
 
 def number_faults() -> Iterator[Fault]:
-    soon = {TOPIC: Retention(milliseconds=61_000)}
+    soon = {TOPIC: TopicRetention(milliseconds=61_000)}
     yield Fault(
         "retention is near",
         lambda w: w.look.update(retention=soon),
@@ -171,5 +171,5 @@ def _open_since(seconds: float) -> WrittenTopics:
 
 def _full(world: World) -> None:
     """Produced faster than the log is deep."""
-    world.look["retention"] = {TOPIC: Retention(bytes=1000)}
+    world.look["retention"] = {TOPIC: TopicRetention(bytes=1000)}
     world.look["waiting"] = {(TOPIC, p): Waiting(None, 100.0) for p in PARTITIONS}

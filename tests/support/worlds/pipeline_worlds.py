@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from lakebound.control.folder import ControlFolder
-from lakebound.inspection.doctor.pipeline.facts import KafkaLook, Retention, Waiting
+from lakebound.inspection.doctor.pipeline.facts import KafkaLook, TopicRetention, Waiting
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -126,7 +126,7 @@ class World:
     def kafka(self) -> KafkaLook:
         """What the doctor sees of Kafka."""
         places = {(TOPIC, p): Waiting(int((self.now - 60) * 1000), 1.0) for p in PARTITIONS}
-        look = {"topics": self.topics, "waiting": places, "retention": {TOPIC: Retention(milliseconds=7 * 86_400_000)}}
+        look = {"topics": self.topics, "waiting": places, "retention": {TOPIC: TopicRetention(milliseconds=7 * 86_400_000)}}
         return KafkaLook(**{**look, **self.look})
 
     def run(self) -> RunSpec:

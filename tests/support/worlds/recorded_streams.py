@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakebound.inspection.doctor.foreign import delta_history, iceberg_history
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 from tests.support.worlds.spark_restart import Ends, NativeTable
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -49,11 +49,11 @@ class Recording:
     moments: tuple[Moment, ...]
     other: dict[str, bytes] = field(repr=False)
 
-    def history(self, log: tuple[Any, ...]) -> TableHistory:
+    def history(self, log: tuple[Any, ...]) -> ForeignHistory:
         """Return what the doctor reads of the table."""
         name = f"{self.kind}:/lake/main"
         if not log:
-            return TableHistory(name, exists=False)
+            return ForeignHistory(name, exists=False)
         if self.kind == "delta":
             return delta_history.history_of(name, iter(log))
         return iceberg_history.history_of(name, log[0])

@@ -25,7 +25,7 @@ from lakebound.inspection.doctor.foreign.checkpoint_facts import parse_checkpoin
 from lakebound.inspection.doctor.foreign.diagnosis import diagnose
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts, TopicSeen
 from lakebound.inspection.doctor.foreign.mending import Mending, mend
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 
 pytestmark = pytest.mark.enumeration
 
@@ -52,7 +52,7 @@ class Judged:
         return self.diagnosis.verdict in ("healthy", "repairable")
 
 
-def judge(r: Recording, name: str, files: dict[str, bytes], table: NativeTable, history: TableHistory) -> Judged:
+def judge(r: Recording, name: str, files: dict[str, bytes], table: NativeTable, history: ForeignHistory) -> Judged:
     """Ask doctor and oracle."""
     partitions = dict.fromkeys(r.latest, 0)
     kafka = {r.topic: TopicSeen("topic-id", partitions, r.latest)}
@@ -64,7 +64,7 @@ def judge(r: Recording, name: str, files: dict[str, bytes], table: NativeTable, 
     return Judged(name, diagnosis, mend(facts, diagnosis), plain, newer)
 
 
-def check_promise(r: Recording, case: Judged, table: NativeTable, history: TableHistory) -> None:
+def check_promise(r: Recording, case: Judged, table: NativeTable, history: ForeignHistory) -> None:
     """Assert what must hold in every case."""
     found = [(finding.rule, finding.verdict) for finding in case.diagnosis.findings]
     if case.is_passed:

@@ -17,7 +17,7 @@ from tests.support.worlds.recorded_streams import recording
 from lakebound.inspection.doctor.foreign import reading as foreign_reading
 from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
 from lakebound.inspection.doctor.foreign.reading import BadTableNameError, NotACheckpointError, read_foreign
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 from lakebound.settings import Settings
 
 __all__ = ["settings"]
@@ -119,7 +119,7 @@ def test_a_running_query_is_read_again_until_it_holds_still(
     checkpoint = write(tmp_path / "checkpoint", files(3, 3))
     newest = 3
 
-    def read_table(name: str, kind: str, place: Path, query_id: str | None) -> TableHistory:
+    def read_table(name: str, kind: str, place: Path, query_id: str | None) -> ForeignHistory:
         nonlocal newest
         if newest - 3 < moves:
             newest += 1

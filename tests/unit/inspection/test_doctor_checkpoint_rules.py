@@ -21,10 +21,10 @@ from tests.support.worlds.foreign_checkpoints import (
 )
 
 from lakebound.inspection.doctor.foreign.diagnosis import RULES
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 from lakebound.ledger.lost import LostRange
 
-EMPTY = TableHistory("delta:/lake/orders", exists=False)
+EMPTY = ForeignHistory("delta:/lake/orders", exists=False)
 HEALTHY = Foreign()
 
 
@@ -53,12 +53,12 @@ def grown(partition: int, earliest: int) -> Foreign:
 
 def no_commits_of_query() -> Foreign:
     """Return a table whose history was expired down to a commit of maintenance."""
-    return HEALTHY.with_tables(TableHistory("iceberg:/lake/orders", is_complete=False))
+    return HEALTHY.with_tables(ForeignHistory("iceberg:/lake/orders", is_complete=False))
 
 
 CASES = [
     Case("still-moving", "starting", replace(HEALTHY, is_moving=True)),
-    Case("table-unreadable", "needs_person", HEALTHY.with_tables(TableHistory("delta:/lake/orders", problem="no log"))),
+    Case("table-unreadable", "needs_person", HEALTHY.with_tables(ForeignHistory("delta:/lake/orders", problem="no log"))),
     Case("not-landed-yet", "starting", Foreign(files(-1, -1), (EMPTY,))),
     Case("not-landed-yet", "starting", Foreign(files(0, -1), (EMPTY,))),
     Case("checkpoint-missing", "needs_person", Foreign({}, (table(5),))),

@@ -18,7 +18,7 @@ class UnreadableOffsetLogError(LakeboundError):
         super().__init__(f"offset log {path}: {reason}; the application starts again from the ledger")
 
 
-def parse_offsets(text: str) -> NextOffsets:
+def parse_source_offsets(text: str) -> NextOffsets:
     """Return the offsets that Spark's Kafka source writes as JSON.
 
     Raises:
@@ -41,6 +41,6 @@ def read_offset_log(checkpoint: Path, batch: int) -> NextOffsets:
         lines = path.read_text().splitlines()
         if lines[0] != "v1" or len(lines) != 3:
             raise UnreadableOffsetLogError(path, f"expected version v1 and one source, found {lines[0]!r} and {len(lines) - 2}")
-        return parse_offsets(lines[2])
+        return parse_source_offsets(lines[2])
     except (OSError, ValueError, IndexError, AttributeError) as exc:
         raise UnreadableOffsetLogError(path, str(exc)) from exc

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakebound.landing.to_stores.store import Store
+from lakebound.landing.to_stores.store import TargetStore
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.to_stores import ToStoreSpec
 
 
-def connect_store(spec: ToStoreSpec, field: str) -> Store:
+def connect_store(spec: ToStoreSpec, field: str) -> TargetStore:
     """Return what reads and writes a store; it connects when it is first asked.
 
     Args:

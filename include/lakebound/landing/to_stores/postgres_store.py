@@ -63,7 +63,7 @@ class PostgresStore:
         self._expired_at = 0
 
     def newest(self, *, settled: bool) -> Held | None:
-        """Return the newest entry, as ``Store.newest`` says."""
+        """Return the newest entry, as ``TargetStore.newest`` says."""
         with self._transaction() as cursor:
             if not self._has_table(cursor, statements.LEDGER):
                 return None
@@ -83,7 +83,7 @@ class PostgresStore:
         return Held(commit, record)
 
     def check(self, schema: pa.Schema) -> None:
-        """Check the table that is there, as ``Store.check`` says."""
+        """Check the table that is there, as ``TargetStore.check`` says."""
         wanted = statements.table_columns(self._spec, schema)
         with self._transaction() as cursor:
             found = self._found_columns(cursor)
@@ -98,7 +98,7 @@ class PostgresStore:
         return None
 
     def make(self, schema: pa.Schema) -> str:
-        """Make the table and the table of ledgers, as ``Store.make`` says; the table's number is by what it is known."""
+        """Make the table and the table of ledgers, as ``TargetStore.make`` says; the table's number is by what it is known."""
         wanted = statements.table_columns(self._spec, schema)
         with self._transaction() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_OF_MAKING,))
@@ -117,7 +117,7 @@ class PostgresStore:
         return str(number)
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
-        """Commit, as ``Store.commit`` says: the ledger's row is locked first, and compared."""
+        """Commit, as ``TargetStore.commit`` says: the ledger's row is locked first, and compared."""
         with self._transaction() as cursor:
             self._fence(cursor, what)
             faults.reach("store_begun", self._spec.format)

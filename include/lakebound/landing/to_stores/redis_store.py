@@ -71,7 +71,7 @@ class RedisStore:
         self._ledger = ledger_key(spec)
 
     def newest(self, *, settled: bool) -> Held | None:
-        """Return the newest entry, as ``Store.newest`` says. A script that is still under way would be refused."""
+        """Return the newest entry, as ``TargetStore.newest`` says. A script that is still under way would be refused."""
         with self._answers() as client:
             kind = client.type(self._ledger)
             if kind == b"none":
@@ -91,7 +91,7 @@ class RedisStore:
         return Held(commit.decode(), decode_record(entry, *numbers, f"{self._ledger} at {self._spec.place}"))
 
     def check(self, schema: pa.Schema) -> None:
-        """Check how the server is set up, and by a script without effect what the user may do, as ``Store.check`` says."""
+        """Check the server and, by a script without effect, what the user may do; see ``TargetStore.check``."""
         self.advice()
         with self._answers() as client:
             failed: Any = client.eval(PROBE, 2, row_key(self._spec, _PROBE), self._ledger)
@@ -101,21 +101,21 @@ class RedisStore:
             raise self._unavailable(answer) if is_passing else self._refused(f"the server refuses a command: {answer}")
 
     def advice(self) -> str | None:
-        """Return what a person should know of the server's settings, as ``Store.advice`` says."""
+        """Return what a person should know of the server's settings, as ``TargetStore.advice`` says."""
         facts: dict[str, Any] = {}
         with self._answers() as client, suppress(redis.exceptions.NoPermissionError):
             facts = client.info()
         return self._judged(facts)
 
     def make(self, schema: pa.Schema) -> str:
-        """Look whether there are keys already, as ``Store.make`` says; a name is made up by which the store is known."""
+        """Look whether there are keys already, as ``TargetStore.make`` says; a name is made up by which the store is known."""
         with self._answers() as client:
             if any(True for _ in client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)):
                 raise StoreNotEmptyError(self._spec.id, self._spec.place)
         return new_commit_id()
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
-        """Run the script, as ``Store.commit`` says."""
+        """Run the script, as ``TargetStore.commit`` says."""
         mode = "rows" if self._spec.counters is None else "counters"
         head = (what.expected or "", what.epoch, what.commit, what.value, what.now_ms, what.now_ms, mode)
         rows = arguments(self._spec, changes)

@@ -45,7 +45,7 @@ class StoreCommit:
     now_ms: int
 
 
-class Store(Protocol):
+class TargetStore(Protocol):
     """Reads and writes one store. Used by one thread at a time; connects when it is first asked."""
 
     def newest(self, *, settled: bool) -> Held | None:

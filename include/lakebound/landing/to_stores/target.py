@@ -13,7 +13,7 @@ from lakebound import faults
 from lakebound.errors import CommitRefusedError, StoreLedgerLostError, TableMismatchError
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
-from lakebound.landing.to_stores.store import Held, Store, StoreCommit
+from lakebound.landing.to_stores.store import Held, StoreCommit, TargetStore
 from lakebound.landing.to_stores.store_rows import Changes, row_changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.ledger.entry import Entry, check_owner
@@ -29,7 +29,7 @@ class StoreTarget:
         self,
         spec: ToStoreSpec,
         pipeline: str,
-        store: Store,
+        store: TargetStore,
         *,
         schema: pa.Schema | None = None,
         scratch: Path | None = None,
@@ -103,7 +103,7 @@ class StoreTarget:
 
         Raises:
             StoreLedgerLostError: It had an entry, and has none any more.
-            LakeboundError: What ``Store.newest`` raises.
+            LakeboundError: What ``TargetStore.newest`` raises.
         """
         writes = self._check_lease is not None
         found = self._store.newest(settled=writes)
@@ -158,7 +158,7 @@ class StoreTarget:
 
         Raises:
             ForeignTableError: Another pipeline's entry is its newest.
-            LakeboundError: What ``Store.check`` and ``Store.newest`` raise.
+            LakeboundError: What ``TargetStore.check`` and ``TargetStore.newest`` raise.
         """
         self._store.check(self.schema())
         entry = self.read_ledger().entry

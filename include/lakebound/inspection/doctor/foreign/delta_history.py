@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommit, TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory, Removal, StreamCommit
 from lakebound.storage.location import Location
 from lakebound.tables.delta.log import commit_file, commit_lines
 
@@ -19,7 +19,7 @@ _REPLACING = ("TRUNCATE", *(f"{verb} TABLE{rest}" for verb in ("REPLACE", "CREAT
 _EVERYTHING = ("", "[]", '["true"]', "true")
 
 
-def read_delta_history(name: str, folder: Path, query_id: str | None) -> TableHistory:
+def read_delta_history(name: str, folder: Path, query_id: str | None) -> ForeignHistory:
     """Return the history of a Delta table on this machine.
 
     Args:
@@ -30,17 +30,17 @@ def read_delta_history(name: str, folder: Path, query_id: str | None) -> TableHi
     from deltalake import DeltaTable
 
     if not DeltaTable.is_deltatable(str(folder)):
-        return TableHistory(name, exists=False)
+        return ForeignHistory(name, exists=False)
     handle = DeltaTable(str(folder))
     history = history_of(name, _commits(folder, handle.version()))
     epochs = dict(history.epochs)
     if query_id is not None and (epoch := handle.transaction_version(query_id)) is not None:
         epochs[query_id] = epoch
     # The txn of a query stays when the commits that named it are cleaned up: a query without a txn never wrote.
-    return TableHistory(name, True, None, epochs, history.commits, history.removals, is_complete=True)
+    return ForeignHistory(name, True, None, epochs, history.commits, history.removals, is_complete=True)
 
 
-def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
+def history_of(name: str, commits: Iterator[tuple[int, str]]) -> ForeignHistory:
     """Return what commits say, given as version and text of the log file, newest first. Pure."""
     streamed: list[StreamCommit] = []
     removals: list[Removal] = []
@@ -60,7 +60,7 @@ def history_of(name: str, commits: Iterator[tuple[int, str]]) -> TableHistory:
             removals.append(removal)
         if len(streamed) >= _MAX_STREAMED_READ:
             break
-    return TableHistory(name, True, None, epochs, tuple(streamed), tuple(removals), oldest == 0)
+    return ForeignHistory(name, True, None, epochs, tuple(streamed), tuple(removals), oldest == 0)
 
 
 def _commits(folder: Path, version: int) -> Iterator[tuple[int, str]]:

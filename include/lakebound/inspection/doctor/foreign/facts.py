@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakebound.inspection.doctor.foreign.checkpoint_facts import CheckpointFacts
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,6 @@ class ForeignFacts:
     """
 
     checkpoint: CheckpointFacts
-    tables: tuple[TableHistory, ...] = ()
+    tables: tuple[ForeignHistory, ...] = ()
     kafka: Mapping[str, TopicSeen | None] | None = None
     is_moving: bool = False

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lakebound.inspection.doctor.foreign.table_facts import Removal, StreamCommit, TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory, Removal, StreamCommit
 
 _QUERY, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 # Of a Hadoop catalog, and of all others. A temporary file has a bare UUID before the suffix.
 _VERSION = re.compile(r"^(?:v([0-9]+)|([0-9]{5,})-[0-9a-f-]{36})(?:\.gz)?\.metadata\.json$")
 
 
-def read_iceberg_history(name: str, location: Path) -> TableHistory:
+def read_iceberg_history(name: str, location: Path) -> ForeignHistory:
     """Return the history of an Iceberg table on this machine.
 
     Args:
@@ -26,12 +26,12 @@ def read_iceberg_history(name: str, location: Path) -> TableHistory:
     """
     file = location if location.suffix == ".json" else _newest_metadata(location / "metadata")
     if file is None or not file.exists():
-        return TableHistory(name, exists=False)
+        return ForeignHistory(name, exists=False)
     content = file.read_bytes()
     return history_of(name, json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content))
 
 
-def history_of(name: str, metadata: Mapping[str, Any]) -> TableHistory:
+def history_of(name: str, metadata: Mapping[str, Any]) -> ForeignHistory:
     """Return what the ancestry of the current snapshot says. Pure."""
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or ()}
     ancestry = list(_ancestry(snapshots, metadata.get("current-snapshot-id")))
@@ -49,7 +49,7 @@ def history_of(name: str, metadata: Mapping[str, Any]) -> TableHistory:
             removals.append(Removal(str(summary["operation"]), order, version, at_ms))
     # An empty table has no ancestry; an expired one has a first ancestor whose parent is gone.
     is_complete = not ancestry or ancestry[-1].get("parent-snapshot-id") in (None, -1)
-    return TableHistory(name, True, None, epochs, tuple(streamed), tuple(removals), is_complete)
+    return ForeignHistory(name, True, None, epochs, tuple(streamed), tuple(removals), is_complete)
 
 
 def _ancestry(snapshots: Mapping[int, Mapping[str, Any]], current: int | None) -> Iterator[Mapping[str, Any]]:

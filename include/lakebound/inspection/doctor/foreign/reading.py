@@ -16,7 +16,7 @@ from lakebound.inspection.doctor.foreign.delta_history import read_delta_history
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts, TopicSeen
 from lakebound.inspection.doctor.foreign.iceberg_history import read_iceberg_history
 from lakebound.inspection.doctor.foreign.standing import Standing
-from lakebound.inspection.doctor.foreign.table_facts import TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory
 
 if TYPE_CHECKING:
     from lakebound.landing.kafka import KafkaFacts
@@ -130,13 +130,13 @@ def _place(table: str) -> tuple[str, str, Path]:
     return table, kind, path
 
 
-def _history(name: str, kind: str, place: Path, query_id: str | None) -> TableHistory:
+def _history(name: str, kind: str, place: Path, query_id: str | None) -> ForeignHistory:
     try:
         if kind == "iceberg":
             return read_iceberg_history(name, place)
         return read_delta_history(name, place, query_id)
     except Exception as exc:  # a table that cannot be read is a finding
-        return TableHistory(name, problem=first_line(exc))
+        return ForeignHistory(name, problem=first_line(exc))
 
 
 def _with_kafka(facts: ForeignFacts, bootstrap_servers: str) -> ForeignFacts:

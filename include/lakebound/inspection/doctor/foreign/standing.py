@@ -12,7 +12,7 @@ from functools import cached_property
 
 from lakebound.inspection.doctor.foreign.checkpoint_facts import CheckpointFacts
 from lakebound.inspection.doctor.foreign.facts import ForeignFacts
-from lakebound.inspection.doctor.foreign.table_facts import StreamCommit, TableHistory
+from lakebound.inspection.doctor.foreign.table_facts import ForeignHistory, StreamCommit
 from lakebound.landing.checkpoint.log_files import OffsetsFile
 
 # The clocks of the driver and of table commits differ by less than this; usually it is the same clock.
@@ -83,7 +83,7 @@ class BatchSizes:
     """Sizes of batches, counted twice: by the checkpoint's offsets, and by the rows of the table's commits."""
 
     checkpoint: CheckpointFacts
-    tables: tuple[TableHistory, ...]
+    tables: tuple[ForeignHistory, ...]
     query_id: str | None
 
     def records(self, batch: int) -> int | None:
@@ -123,7 +123,7 @@ class BatchSizes:
         """Return the commits of a batch, over all tables."""
         return [commit for table in self.tables for commit in table.of(self.query_id) if commit.epoch == batch]
 
-    def _counts(self, batch: int, tables: Iterable[TableHistory] | None = None) -> list[tuple[int, int]]:
+    def _counts(self, batch: int, tables: Iterable[ForeignHistory] | None = None) -> list[tuple[int, int]]:
         """Return offsets and rows of a batch, per table that knows both. A batch that spans no offsets says nothing."""
         records = self.records(batch)
         if not records:
@@ -139,7 +139,7 @@ class BatchSizes:
         # A wrong file makes the batch after it wrong, too: the neighbours confirm nothing.
         return [other for other in self.checkpoint.offsets if abs(other - batch) > 1]
 
-    def _is_one_to_one(self, table: TableHistory, batch: int) -> bool:
+    def _is_one_to_one(self, table: ForeignHistory, batch: int) -> bool:
         counts = [found for other in self._others(batch) for found in self._counts(other, (table,))]
         return bool(counts) and all(records == rows for records, rows in counts)
 
@@ -160,7 +160,7 @@ def follows(before: OffsetsFile, after: OffsetsFile) -> str | None:
     return None
 
 
-def _newest_epoch(tables: Iterable[TableHistory], own_id: str | None) -> int:
+def _newest_epoch(tables: Iterable[ForeignHistory], own_id: str | None) -> int:
     """Return the newest epoch of the query, or of any query in a table that does not know this one."""
     query_id = own_id or ""
     known = [[table.epochs[query_id]] if query_id in table.epochs else list(table.epochs.values()) for table in tables]

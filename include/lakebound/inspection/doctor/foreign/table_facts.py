@@ -40,7 +40,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class TableHistory:
+class ForeignHistory:
     """What was found in a table, as far back as its history is kept.
 
     Attributes:

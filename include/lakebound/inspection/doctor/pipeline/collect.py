@@ -23,7 +23,7 @@ from lakebound.control.submission import process_is_alive, read_submission
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, ScratchFacts
-from lakebound.inspection.doctor.pipeline.kafka_look import look_at_topics, look_at_waiting
+from lakebound.inspection.doctor.pipeline.kafka_look import look_at_kafka, look_at_waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
 from lakebound.inspection.doctor.pipeline.written_topics import look_at_written
@@ -39,7 +39,7 @@ def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts
     """Return everything that the rules look at; raises nothing for what cannot be read."""
     ledgers = read_ledgers(spec, places_of(settings, spec.warehouse))
     state = read_state(spec, ControlFolder(settings.home, spec.pipeline), ledgers, time.time())
-    facts = replace(state, kafka=look_at_topics(spec))
+    facts = replace(state, kafka=look_at_kafka(spec))
     if spec.to_topics and facts.kafka.problem is None:
         facts = replace(facts, written=look_at_written(spec))
     if spec.to_stores:

@@ -78,7 +78,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Retention:
+class TopicRetention:
     """After what time or size Kafka deletes records of a topic; None: no such limit."""
 
     milliseconds: int | None = None
@@ -102,7 +102,7 @@ class KafkaLook:
     problem: KafkaProblem | None = None
     sentence: str = ""
     waiting: Mapping[tuple[str, int], Waiting] = field(default_factory=dict)
-    retention: Mapping[str, Retention] = field(default_factory=dict)
+    retention: Mapping[str, TopicRetention] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lakebound.errors import BrokerUnavailableError, KafkaForbiddenError, LakeboundError, MissingSecretError, MissingTopicError
-from lakebound.inspection.doctor.pipeline.facts import KafkaLook, Retention, Waiting
+from lakebound.inspection.doctor.pipeline.facts import KafkaLook, TopicRetention, Waiting
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.landing.kafka_settings import consumer_config
@@ -22,7 +22,7 @@ _RATE_SECONDS = 600.0
 _READ_SECONDS = 3.0
 
 
-def look_at_topics(spec: PipelineSpec) -> KafkaLook:
+def look_at_kafka(spec: PipelineSpec) -> KafkaLook:
     """Return what the broker says of the pipeline's topics."""
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=TIMEOUT_SECONDS)
@@ -40,7 +40,7 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now
 
     Args:
         spec: The pipeline; its connection is used.
-        look: What ``look_at_topics`` returned; returned as it is if the broker could not be asked.
+        look: What ``look_at_kafka`` returned; returned as it is if the broker could not be asked.
         marks: Next offset to land, by topic and partition.
         now: Epoch seconds; the rate of new records is that of the ten minutes before.
     """
@@ -49,12 +49,12 @@ def look_at_waiting(spec: PipelineSpec, look: KafkaLook, marks: NextOffsets, now
         return look
     unread: list[str] = []
     waiting: dict[tuple[str, int], Waiting] = {}
-    retention: dict[str, Retention] = {}
+    retention: dict[str, TopicRetention] = {}
     topics = [topic for topic, facts in look.topics.items() if facts is not None]
     try:
         broker = KafkaFacts(spec.connection, timeout_seconds=TIMEOUT_SECONDS)
         try:
-            retention = {topic: Retention(*kept) for topic, kept in broker.retention(topics).items()}
+            retention = {topic: TopicRetention(*kept) for topic, kept in broker.retention(topics).items()}
         except KafkaForbiddenError as exc:
             unread.append(f"how long Kafka keeps records is not known: {exc}")
         before = broker.offsets_at(topics, int((now - _RATE_SECONDS) * 1000)) if places else {}

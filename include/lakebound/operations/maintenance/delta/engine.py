@@ -17,7 +17,7 @@ from lakebound.control.turns import AskForTurn
 from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.ledger.entry import Entry, encode
-from lakebound.operations.maintenance.delta.rewrite import LiveFile, live_files, on_disk, replace, rewrite
+from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, on_disk, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
 from lakebound.spec.table import TableSpec
@@ -123,7 +123,7 @@ class DeltaEngine:
         self,
         handle: DeltaTable,
         root: Location,
-        files: Sequence[LiveFile],
+        files: Sequence[LiveDeltaFile],
         step: Compact,
         table: TableSpec,
         entry: Entry,
@@ -272,9 +272,9 @@ def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
         raise UnknownFeaturesError(table.id, sorted(features))
 
 
-def _groups(files: Sequence[LiveFile], target_bytes: int) -> Iterator[list[LiveFile]]:
+def _groups(files: Sequence[LiveDeltaFile], target_bytes: int) -> Iterator[list[LiveDeltaFile]]:
     """Yield the files, in their order, in groups that one commit replaces."""
-    group: list[LiveFile] = []
+    group: list[LiveDeltaFile] = []
     for file in files:
         if group and sum(one.size_bytes for one in group) + file.size_bytes > _TARGETS_PER_COMMIT * target_bytes:
             yield group

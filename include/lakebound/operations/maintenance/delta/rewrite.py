@@ -55,7 +55,7 @@ _GROUP = f"{HELPER_COLUMN}_group"
 
 
 @dataclass(frozen=True)
-class LiveFile:
+class LiveDeltaFile:
     """A data file of the newest version.
 
     Attributes:
@@ -77,19 +77,19 @@ class Rewritten:
         since_ms: Epoch milliseconds before which none of the new files was written.
     """
 
-    inputs: tuple[LiveFile, ...]
+    inputs: tuple[LiveDeltaFile, ...]
     outputs: tuple[AddedFile, ...]
     since_ms: int
 
 
-def live_files(handle: DeltaTable) -> list[LiveFile]:
+def live_files(handle: DeltaTable) -> list[LiveDeltaFile]:
     """Return the handle's live files, oldest first."""
     table = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
     names = [name for name in table.column_names if name.startswith(_PARTITION)]
     wanted = table.select(["path", "size_bytes", "modification_time", "num_records"])
     partitions = {name.removeprefix(_PARTITION): delta_partition_texts(table[name]) for name in names}
     files = [
-        LiveFile(
+        LiveDeltaFile(
             path=row["path"],
             size_bytes=row["size_bytes"],
             modified_ms=row["modification_time"],
@@ -101,7 +101,7 @@ def live_files(handle: DeltaTable) -> list[LiveFile]:
     return sorted(files, key=lambda file: (file.modified_ms, file.path))
 
 
-def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveFile], step: Compact) -> Rewritten:
+def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveDeltaFile], step: Compact) -> Rewritten:
     """Rewrite the files, and return the new and the replaced ones.
 
     Files that cannot be joined with others are not among it.
@@ -224,11 +224,11 @@ _Partition = tuple[tuple[str, str | None], ...]
 class _Scratch:
     """The scratch table's files by their names in it, and its partitions: numbers for the table's own."""
 
-    files: Mapping[str, LiveFile]
+    files: Mapping[str, LiveDeltaFile]
     numbers: Mapping[_Partition, int]
 
     @classmethod
-    def of(cls, files: Sequence[LiveFile]) -> _Scratch:
+    def of(cls, files: Sequence[LiveDeltaFile]) -> _Scratch:
         found = dict.fromkeys(_partition(file) for file in files)
         return cls(
             {f"{number}.parquet": file for number, file in enumerate(files)},
@@ -236,7 +236,7 @@ class _Scratch:
         )
 
 
-def _partition(file: LiveFile) -> _Partition:
+def _partition(file: LiveDeltaFile) -> _Partition:
     return tuple(file.partition.items())
 
 
@@ -264,7 +264,7 @@ def _writing(schema: pa.Schema) -> WriterProperties:
     )
 
 
-def _linked(name: str, file: LiveFile, scratch: _Scratch) -> AddAction:
+def _linked(name: str, file: LiveDeltaFile, scratch: _Scratch) -> AddAction:
     return AddAction(
         path=name,
         size=file.size_bytes,
@@ -281,7 +281,7 @@ def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scra
     metadata = handle.metadata()
     columns = columns_described(schema, statistics_columns(schema, metadata.configuration, metadata.partition_columns))
     partitions = list(scratch.numbers)
-    inputs: list[LiveFile] = []
+    inputs: list[LiveDeltaFile] = []
     outputs: list[AddedFile] = []
     for action in _actions(folder):
         if "remove" in action:
