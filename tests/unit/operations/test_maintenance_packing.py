@@ -94,6 +94,7 @@ def test_iceberg_rounds_as_its_planner_does(total: int, below: int, written: int
 
 @given(sizes=st.lists(st.integers(0, 96 * MIB), min_size=1, max_size=60), count=st.integers(1, 20))
 @example(sizes=[0, 0], count=1)
+@example(sizes=[1, 0], count=1)
 @example(sizes=[70 * MIB] * 20, count=11)
 def test_neighbours_are_joined_evenly_and_nothing_is_written_alone(sizes: list[int], count: int) -> None:
     bins = even_bins(sizes, count)

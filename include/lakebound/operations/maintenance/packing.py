@@ -105,7 +105,8 @@ def even_bins(sizes: Sequence[int], count: int) -> list[range]:
     joined: dict[int, list[int]] = {}
     for number, after in enumerate(accumulate(sizes)):
         middle = after - sizes[number] / 2
-        joined.setdefault(int(middle * count / total) if total else 0, []).append(number)
+        # The middle of empty files at the end is the end itself, which belongs to the last file that is written.
+        joined.setdefault(min(int(middle * count / total), count - 1) if total else 0, []).append(number)
     return [range(one[0], one[-1] + 1) for one in joined.values() if len(one) > 1]
 
 
