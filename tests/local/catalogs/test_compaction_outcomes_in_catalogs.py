@@ -22,6 +22,7 @@ from tests.support.catalogs.compacting import (  # noqa: F401
     plain,
     rewriter_fixture,
     spec_fixture,
+    unheard_first_commit,
 )
 from tests.support.catalogs.installations import Installation
 from tests.support.catalogs.rest_server import Fault
@@ -115,9 +116,7 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
     monkeypatch: pytest.MonkeyPatch,
     meanwhile: str,
 ) -> None:
-    def unheard(self: IcebergTable, *arguments: Any) -> str:
-        monkeypatch.setattr(IcebergTable, "replace_files", replace)
-        replace(self, *arguments)
+    def change_it() -> None:
         if meanwhile == "delete files":
             add_delete_file(installation, app, spec)
         elif meanwhile == "format version 3":
@@ -125,10 +124,8 @@ def test_files_that_an_unheard_commit_named_are_never_deleted(
         else:
             with plain(installation).transaction() as change:
                 change.delete("id >= 0")
-        raise CatalogUnavailableError("http://catalog", "no answer")
 
-    replace: Callable[..., str] = IcebergTable.replace_files
-    monkeypatch.setattr(IcebergTable, "replace_files", unheard)
+    unheard_first_commit(monkeypatch, change_it)
     with suppress(Exception):  # of the table that was emptied, the ledger is in doubt
         rewriter.compact(spec, compaction(spec))
     named = {
@@ -276,14 +273,7 @@ def test_an_unheard_commit_is_found_in_a_table_that_became_another_one(
     change: str,
     reason: str,
 ) -> None:
-    def unheard(self: IcebergTable, *arguments: Any) -> str:
-        monkeypatch.setattr(IcebergTable, "replace_files", replace)
-        replace(self, *arguments)
-        become_another(installation, change, monkeypatch)
-        raise CatalogUnavailableError("http://catalog", "no answer")
-
-    replace: Callable[..., str] = IcebergTable.replace_files
-    monkeypatch.setattr(IcebergTable, "replace_files", unheard)
+    unheard_first_commit(monkeypatch, lambda: become_another(installation, change, monkeypatch))
     done = rewriter.compact(spec, compaction(spec))
     assert (done.files_before, done.files_after, done.commits, done.problem) == (BATCHES, 1, 1, "")
     assert [len(paths) for paths in data_files(plain(installation)).values()] == [1], reason

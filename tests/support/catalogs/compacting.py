@@ -14,6 +14,7 @@ from pyiceberg.table.update import UpgradeFormatVersionUpdate
 from pyiceberg.typedef import IcebergBaseModel
 
 from lakebound.control.folder import ControlFolder
+from lakebound.errors import CatalogUnavailableError
 from lakebound.ledger.entry import ENTRY_KEY, carried, encode
 from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
 from lakebound.operations.maintenance.steps import Compact, StepEffect
@@ -93,6 +94,19 @@ def before_first_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], objec
 
     replace: Callable[..., str] = IcebergTable.replace_files
     monkeypatch.setattr(IcebergTable, "replace_files", late)
+
+
+def unheard_first_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have the first commit succeed, something happen after it, and the catalog's answer get lost."""
+
+    def unheard(self: IcebergTable, *arguments: Any) -> str:
+        monkeypatch.setattr(IcebergTable, "replace_files", replace)
+        replace(self, *arguments)
+        act()
+        raise CatalogUnavailableError("http://catalog", "no answer")
+
+    replace: Callable[..., str] = IcebergTable.replace_files
+    monkeypatch.setattr(IcebergTable, "replace_files", unheard)
 
 
 def plain(installation: Installation) -> Table:

@@ -8,7 +8,6 @@ The JVM of an application that was killed is not used again.
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,9 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
+import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from pyspark.serializers import read_int
 
+from lakebound.landing.spark_command import is_local
 from tests.support.waiting import wait_until
 
 _OF_THE_JVM = ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions", "spark.driver.memory")
@@ -76,14 +77,19 @@ class SharedJvm:
             log: What it says; Spark writes to the JVM's own log.
         """
         submission = Submission.of(command)
-        if not self._is_free() or not submission.conf["spark.master"].startswith("local"):
+        if not self._is_free() or not is_local(submission.conf["spark.master"]):
             return None
         if self._process is None:
             self._start(submission, environment)
         if self._options != submission.of_the_jvm:
             return None
         self._prepare(submission.conf)
-        variables = {**environment, **self._address, "PYSPARK_PIN_THREAD": "true", "SPARK_HOME": str(_pyspark())}
+        variables = {
+            **environment,
+            **self._address,
+            "PYSPARK_PIN_THREAD": "true",
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        }
         self._borrower = subprocess.Popen(
             [sys.executable, *submission.python],
             stdin=subprocess.DEVNULL,
@@ -153,9 +159,3 @@ def shared_jvm() -> SharedJvm:
     made = SharedJvm()
     atexit.register(made.end)
     return made
-
-
-def _pyspark() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent
