@@ -16,7 +16,7 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyiceberg.expressions import AlwaysTrue
-from running import cpu_seconds_of_children
+from running import cpu_seconds_of_children, family_of
 
 from lakebound.landing.spark_command import spark_environment
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
@@ -203,7 +203,7 @@ def run_batch(command: list[str], settings: Settings, run_id: str, rss: list[int
 def _watch_memory(process: subprocess.Popen[bytes], rss: list[int]) -> None:
     while process.poll() is None:
         try:
-            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+            family = family_of(process.pid)
             rss.append(sum(one.memory_info().rss for one in family) // 1_000_000)
         except psutil.Error:
             continue

@@ -13,6 +13,7 @@ import pytest
 from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.support.airflow.real_stack import Stack
 from tests.support.airflow.stack_folder import REPOSITORY
+from tests.support.live_processes import asked_of_each, family_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(300)]
 
@@ -63,10 +64,5 @@ def _url(said: Any) -> str:
 def _memory(port: int) -> int:
     """Return the resident bytes of who listens on a port, and of its children."""
     listening = {one.pid for one in psutil.net_connections("tcp") if one.status == "LISTEN" and one.laddr.port == port}
-    found = {process.pid: process for pid in listening if pid for process in _family(pid)}
-    return sum(process.memory_info().rss for process in found.values())
-
-
-def _family(pid: int) -> list[psutil.Process]:
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
+    family = {process for pid in listening if pid for process in family_of(pid)}
+    return sum(asked_of_each(family, lambda process: process.memory_info().rss).values())

@@ -10,6 +10,7 @@ import pytest
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
+from tests.support.live_processes import asked_of_each, family_of
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.exposure import UI_PAGES, command_lines, files_with, ui_pages
 from tests.support.streams.landing_transforms import expected_tag_rows
@@ -56,7 +57,7 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
             application.wait_landed(journal.ends())
 
         pages = list(ui_pages(application))
-        arguments = list(command_lines(application))
+        arguments = command_lines(application)
         assert _listening(application) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "others reach the Spark UI, or the driver"
         checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
         assert application.stop().verdict == "stopped", application
@@ -184,6 +185,5 @@ def _is_waiting(application: RunningApplication) -> bool:
 
 def _listening(application: RunningApplication) -> set[str]:
     """Return the addresses on which the application's processes listen."""
-    top = psutil.Process(application.process.pid)
-    connections = [one for process in (top, *top.children(recursive=True)) for one in process.net_connections("tcp")]
-    return {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN}
+    family = asked_of_each(family_of(application.process.pid), lambda process: process.net_connections("tcp"))
+    return {one.laddr.ip for connections in family.values() for one in connections if one.status == psutil.CONN_LISTEN}

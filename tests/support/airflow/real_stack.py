@@ -24,6 +24,7 @@ from lakebound.local.airflow import Airflow
 from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.settings import Settings
 from tests.support.airflow.receivers import WebhookEndpoint
+from tests.support.live_processes import asked_of_each, family_of
 from tests.support.waiting import wait_until
 
 START_SECONDS = 120.0
@@ -111,17 +112,8 @@ class Stack:
     def own_triggerer(self) -> list[psutil.Process]:
         """The processes of the triggerer that ``airflow standalone`` started."""
         record = self.airflow.record or pytest.fail("Airflow was never started")
-        members = processes.members(record)
-        leaders = [process for process in members if "triggerer" in _command_of(process)]
-        return [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
-
-
-def _command_of(process: psutil.Process) -> list[str]:
-    """Return its command line, empty for one that has just ended."""
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+        commands = asked_of_each(processes.members(record), psutil.Process.cmdline)
+        return [member for leader, command in commands.items() if "triggerer" in command for member in family_of(leader.pid)]
 
 
 def request_until_taken(requests: httpx.Client, method: str, path: str, body: object) -> httpx.Response:

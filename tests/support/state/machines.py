@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from lakebound.control.process_identity import is_running
+from tests.support.live_processes import asked_of_each, kill_all
 from tests.support.streams.pipelines import REPOSITORY
 from tests.support.waiting import wait_until
 
@@ -67,18 +66,11 @@ class Machine:
 
     def processes(self) -> list[psutil.Process]:
         """Return what of it runs, and nothing of a machine with its name in another test."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get("LAKEBOUND_HOME") == str(self.home) and is_running(process):
-                    found.append(process)
-        return found
+        environments = asked_of_each(filter(is_running, psutil.process_iter()), psutil.Process.environ)
+        return [process for process, variables in environments.items() if variables.get("LAKEBOUND_HOME") == str(self.home)]
 
     def die(self) -> None:
         """Kill all that runs on it at once, and delete its disk."""
-        doomed = self.processes()
-        for process in doomed:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+        kill_all(self.processes())
         wait_until(lambda: not self.processes(), 30, f"the end of all that runs on {self.name}")
         shutil.rmtree(self.home, ignore_errors=True)

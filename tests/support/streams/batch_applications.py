@@ -16,6 +16,7 @@ from lakebound.control.processes import last_lines
 from lakebound.landing import background
 from lakebound.landing.spark_command import spark_environment
 from lakebound.settings import Settings
+from tests.support.live_processes import asked_of_each, kill_all
 from tests.support.waiting import wait_until
 
 DEADLINE_SECONDS = 300.0
@@ -71,9 +72,5 @@ def last_line(output: str) -> str:
 
 def kill_session(session: int) -> None:
     """Kill every process of the session at once, Python and JVM."""
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == session:
-                process.kill()
-        except (psutil.NoSuchProcess, ProcessLookupError):
-            continue
+    sessions = asked_of_each(psutil.process_iter(), lambda process: os.getsid(process.pid))
+    kill_all(process for process, its_session in sessions.items() if its_session == session)

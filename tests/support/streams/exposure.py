@@ -6,22 +6,19 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
+from tests.support.live_processes import asked_of_each, family_of
 from tests.support.streams.applications import RunningApplication
 
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
 
-def command_lines(application: RunningApplication) -> Iterator[str]:
-    """Yield the command line of each of its processes."""
-    top = psutil.Process(application.process.pid)
-    for process in (top, *top.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # also what has ended and is not buried yet
-            yield " ".join(process.cmdline())
+def command_lines(application: RunningApplication) -> list[str]:
+    """Return the command line of each of its processes."""
+    return [" ".join(line) for line in asked_of_each(family_of(application.process.pid), psutil.Process.cmdline).values()]
 
 
 def ui_pages(application: RunningApplication) -> Iterator[tuple[str, str]]:

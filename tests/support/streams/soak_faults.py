@@ -17,8 +17,10 @@ import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
+from lakebound.control.process_identity import is_running
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
+from tests.support.live_processes import asked_of_each, family_of
 from tests.support.streams.applications import Applications, RunningApplication, go_on
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Pipeline
@@ -158,13 +160,10 @@ def broker_gone(world: World) -> None:
 
 def disk_full(world: World) -> None:
     """For some seconds no file of the application can grow (a file size limit: the error differs from ENOSPC by name)."""
-    processes = [psutil.Process(world.app.process.pid), *psutil.Process(world.app.process.pid).children(recursive=True)]
-    for process in processes:
-        process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1))
+    family = family_of(world.app.process.pid)
+    asked_of_each(family, lambda process: process.rlimit(psutil.RLIMIT_FSIZE, (FULL_DISK_BYTES, -1)))
     time.sleep(DISK_FULL_SECONDS)
-    for process in processes:
-        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-            process.rlimit(psutil.RLIMIT_FSIZE, (-1, -1))
+    asked_of_each(filter(is_running, family), lambda process: process.rlimit(psutil.RLIMIT_FSIZE, (-1, -1)))
 
 
 def partition_added(world: World) -> None:

@@ -1,0 +1,22 @@
+"""A process that ends while a test looks at it is no failure of the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import psutil
+from tests.support.live_processes import asked_of_each, family_of, kill_all
+
+
+def test_who_has_ended_is_left_out_and_not_killed_again() -> None:
+    sleeper = subprocess.Popen(["sleep", "600"])
+    (process,) = family_of(sleeper.pid)
+    assert asked_of_each([process], psutil.Process.name) == {process: "sleep"}
+
+    kill_all([process, process])
+    sleeper.wait(30)
+
+    kill_all([process])
+    assert asked_of_each([process], psutil.Process.cmdline) == {}
+    assert asked_of_each([process], lambda gone: os.getsid(gone.pid)) == {}
