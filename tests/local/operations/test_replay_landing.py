@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.tables import local_tables
+from tests.support.tables.guests import without_waits
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, landed_offsets, make_table, places
 
 import lakebound_spark.guests.replay as replaying
@@ -141,7 +142,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr(replaying, "planned_output", lambda *_: type("Planned", (), {"schema": None}))
     monkeypatch.setattr(replaying, "may_multiply", lambda _: False)
     monkeypatch.setattr(replaying, "table_schema", lambda *_: SCHEMA)
-    monkeypatch.setattr(replaying.time, "sleep", lambda _: None)
+    without_waits(monkeypatch)
     return made
 
 

@@ -22,6 +22,7 @@ from lakebound.tables.table import Table
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.guests.release import Release
 from lakebound_spark.guests.release_batch import Released
+from tests.support.tables.guests import without_waits
 from tests.support.tables.local_tables import landed_offsets
 from tests.support.tables.quarantined import Quarantined, rows_of
 
@@ -100,5 +101,5 @@ def make_scene(world: Quarantined, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr(FakeBatch, "scene", made, raising=False)
     monkeypatch.setattr(releasing, "ReleaseBatch", FakeBatch)
     monkeypatch.setattr(releasing, "make_session", lambda _: type("Session", (), {"stop": lambda self: None})())
-    monkeypatch.setattr(releasing.time, "sleep", lambda _: None)
+    without_waits(monkeypatch)
     return made

@@ -1,4 +1,7 @@
-"""Helpers of tests lie in tests/support: no test module and no conftest is imported for what it has beside its tests."""
+"""What a test module may not do: be imported for what it has beside its tests, and keep the whole process from sleeping.
+
+Helpers of tests lie in tests/support.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from pathlib import Path
 from tests.support.syntax import nodes_of
 
 TESTS = Path(__file__).parents[2]
+ALL_SLEEP = re.compile(r'setattr\((\w+\.)?time, "sleep"|setattr\("time\.sleep"')
+PAUSES = "support/pauses/file_operations.py"
+"""Its actors pass a gate instead, and everybody else sleeps as before."""
 IMPORT = re.compile(r"^\s*from \S*\b(test_\w+|conftest) import", re.MULTILINE)
 
 
@@ -28,3 +34,9 @@ def test_nothing_is_imported_from_a_test_module() -> None:
     found = {path.relative_to(TESTS).as_posix(): borrowed(path) for path in suspects}
     assert found, "some run the tests of another module again"
     assert {name: names for name, names in found.items() if names} == {}
+
+
+def test_nobody_keeps_the_whole_process_from_sleeping() -> None:
+    """Py4J's thread would not rest either: it made one test of 4 CPU seconds take 26."""
+    found = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py") if ALL_SLEEP.search(path.read_text())]
+    assert found == [PAUSES]

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,7 +75,8 @@ def test_three_refusals_in_a_row_are_enough(control: ControlFolder, monkeypatch:
 
 def test_an_offer_without_an_answer_may_still_be_committed(control: ControlFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     hand, taken = HandOver(control, TABLE), list[handover.Offer]()
-    monkeypatch.setattr(time, "sleep", lambda seconds: taken.extend(TakeOffers(control)(TABLE)))
+    clock = SimpleNamespace(time=time.time, sleep=lambda seconds: taken.extend(TakeOffers(control)(TABLE)))
+    monkeypatch.setattr(handover, "time", clock)
     now_ms = int(time.time() * 1000)
     answer = hand("a commit", now_ms - 5000)
     assert answer is not None and answer.outcome == "unknown" and files(control) == [".taken"]

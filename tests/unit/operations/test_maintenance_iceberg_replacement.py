@@ -70,7 +70,7 @@ def test_a_step_that_has_used_up_its_time_tries_for_a_while_and_then_ends(
 ) -> None:
     now = iter(range(0, 10_000, 20))
     monkeypatch.setattr(replacement.time, "monotonic", lambda: float(next(now)))
-    monkeypatch.setattr(replacement.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(replacement, "_LONGEST_WAIT_SECONDS", 0.0)
     table = FakeTable(repeat(REFUSED))
     with pytest.raises(StepLostError, match="refused 2 times") as lost:
         commit(table)
@@ -81,7 +81,7 @@ def test_a_step_that_has_used_up_its_time_tries_for_a_while_and_then_ends(
 
 
 def test_it_is_tried_a_bounded_number_of_times(commit: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacement.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(replacement, "_LONGEST_WAIT_SECONDS", 0.0)
     assert commit(FakeTable(iter([REFUSED, UNKNOWN, REFUSED, UNKNOWN, None]))) == 4
     with pytest.raises(StepLostError, match="refused 60 times"):
         commit(FakeTable(repeat(REFUSED)))
