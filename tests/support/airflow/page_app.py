@@ -1,4 +1,7 @@
-"""The page's app with an auth manager of a test's own in place of Airflow's; no database is asked."""
+"""The page's app with an auth manager of a test's own in place of Airflow's; no database is asked.
+
+Airflow's API server takes 2 s of CPU to import. So it is imported where it is used: every process of a run collects all tests.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
-from airflow.api_fastapi.core_api import security
-from airflow.models.dag import DagModel
 from fastapi import FastAPI, HTTPException, Request
-
-from lakebound_airflow.page import access
-from lakebound_airflow.page import app as page_app
 
 ROLE = "X-Role"
 """The header by which a request says whose it is; without it, it is a stranger's."""
@@ -38,12 +35,19 @@ class Manager:
     def filter_authorized_dag_ids(
         self, *, dag_ids: Collection[str], user: Person, method: str = "GET", team_name: str | None = None
     ) -> set[str]:
+        from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+
         return {dag_id for dag_id in dag_ids if self.is_authorized_dag(method=method, user=user, details=DagDetails(id=dag_id))}
 
 
 @contextmanager
 def app_of_the_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     """Yield the app; requests name their role."""
+    from airflow.api_fastapi.core_api import security
+    from airflow.models.dag import DagModel
+
+    from lakebound_airflow.page import access
+    from lakebound_airflow.page import app as page_app
 
     def user(request: Request) -> Person:
         if ROLE not in request.headers:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from fastapi.routing import APIRoute
 
-from lakebound_airflow.page.app import make_app
-
 
 @dataclass(frozen=True)
 class Address:
@@ -25,6 +23,8 @@ def addresses(pipeline: str) -> Iterator[Address]:
     Args:
         pipeline: Name for the routes that are about one; it has the table ``delta:lake.<pipeline>``.
     """
+    from lakebound_airflow.page.app import make_app  # it imports Airflow's API server
+
     values = {"/static/{name}": "/static/page.css", "/runbooks/{name}": "/runbooks/lag"}
     for route in make_app().routes:
         assert isinstance(route, APIRoute) and route.methods == {"GET"}, "the page itself changes nothing"
