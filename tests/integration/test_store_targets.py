@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
-from tests.support.stores import expected
+from tests.support.forked_python import ForkedPython
+from tests.support.stores import expected, landing
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
 
@@ -66,11 +65,8 @@ class World:
 
     def run(self, epoch: int, batches: int, faults: str) -> int:
         """Run an application of its own process group to its end: its exit code."""
-        command = [sys.executable, "-m", "tests.support.stores.landing", str(self.home), self.spec.model_dump_json()]
-        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
-        return subprocess.run(
-            [*command, str(epoch), str(batches)], env=environment, start_new_session=True, timeout=120, check=False
-        ).returncode
+        command = [landing.__file__, str(self.home), self.spec.model_dump_json(), str(epoch), str(batches)]
+        return ForkedPython(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, self.home / "log").wait(120)
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from tests.support.forked_python import ForkedPython
 from tests.support.kafka.makers import TopicMaker
+from tests.support.topics import landing
 from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
 from tests.support.topics.reading import assert_once, read_committed
 
@@ -190,8 +190,5 @@ def test_a_compacted_topic_takes_no_row_without_a_key_and_is_not_compared(
 
 def run(home: Path, broker: Broker, topic: str, epoch: int, batches: int, faults: str) -> int:
     """Run an application of its own process group to its end: its exit code."""
-    command = [sys.executable, "-m", "tests.support.topics.landing", home, broker.bootstrap_servers, topic, epoch, batches]
-    environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
-    return subprocess.run(
-        [str(part) for part in command], env=environment, start_new_session=True, timeout=120, check=False
-    ).returncode
+    command = [landing.__file__, str(home), broker.bootstrap_servers, topic, str(epoch), str(batches)]
+    return ForkedPython(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, home / "log").wait(120)

@@ -64,8 +64,8 @@ class RunningApplication:
         if faults:
             environment["LAKEBOUND_FAULTS"] = faults
         self.started_at = time.monotonic()
+        shared = None if own_jvm else shared_jvm().start(self.command, environment, self.log)
         with self.log.open("ab") as log:
-            shared = None if own_jvm else shared_jvm().start(self.command, environment, log)
             self.process = shared or subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )

@@ -1,7 +1,8 @@
 """A JVM in which one application follows another, each with a Spark and a Python process of its own.
 
 Half of what a start costs is a JVM that loads and compiles what every application needs. Where the process is not what is
-tested, the application's Python finds a JVM that has done so: by the variables with which spark-submit tells it of its own.
+tested, the application's Python (forked_python.py) finds a JVM that has done so: by the variables with which spark-submit tells
+it of its own.
 The JVM of an application that was killed is not used again.
 """
 
@@ -15,13 +16,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from pyspark.serializers import read_int
 
 from lakebound.landing.spark_command import is_local
+from tests.support.forked_python import ForkedPython
 from tests.support.waiting import wait_until
 
 _OF_THE_JVM = ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions", "spark.driver.memory")
@@ -60,7 +62,7 @@ class SharedJvm:
     _process: subprocess.Popen[bytes] | None = None
     _options: tuple[str, ...] = ()
     _address: dict[str, str] = field(default_factory=dict)
-    _borrower: subprocess.Popen[bytes] | None = None
+    _borrower: ForkedPython | None = None
     _folder: TemporaryDirectory[str] = field(default_factory=lambda: TemporaryDirectory(prefix="lakebound-jvm-"))
 
     @property
@@ -68,13 +70,13 @@ class SharedJvm:
         """What Spark said, of all applications."""
         return Path(self._folder.name) / "log"
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes] | None:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> ForkedPython | None:
         """Start an application's Python, which uses the JVM; None while another one does, or where the JVM does not fit.
 
         Args:
             command: As for a process of its own.
             environment: All of the application's variables.
-            log: What it says; Spark writes to the JVM's own log.
+            log: The file to which what it says is added; Spark writes to the JVM's own log.
         """
         submission = Submission.of(command)
         if not self._is_free() or not is_local(submission.conf["spark.master"]):
@@ -90,14 +92,7 @@ class SharedJvm:
             "PYSPARK_PIN_THREAD": "true",
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
         }
-        self._borrower = subprocess.Popen(
-            [sys.executable, *submission.python],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=variables,
-            start_new_session=True,
-        )
+        self._borrower = ForkedPython(submission.python, variables, log)
         return self._borrower
 
     def end(self) -> None:

@@ -1,0 +1,93 @@
+"""Python processes that begin with the product's modules imported, which costs each a second or two of CPU.
+
+One server per process of tests imports them once, and is forked for each (``multiprocessing``'s fork server). So it suits what
+needs a process of its own, where how Python starts is not what is tested.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+from tests.support.waiting import wait_until
+
+_IMPORTED = ["lakebound_spark.stream.application", "lakebound.landing.to_stores.postgres_store"]
+_START_SECONDS = 60.0
+
+
+class ForkedPython:
+    """A Python that was forked, with what the tests use of ``subprocess.Popen``."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        """Start it, in a session of its own.
+
+        Args:
+            command: The file of a Python program, and its arguments.
+            environment: All of its variables.
+            log: The file to which its output is added.
+        """
+        self._process = _server().Process(target=_run, args=(list(command), dict(environment), log), daemon=True)
+        self._process.start()
+        pid = self._process.pid
+        assert pid is not None
+        self.pid = pid
+        # Who ends it ends its process group.
+        wait_until(lambda: self.poll() is not None or os.getpgid(pid) == pid, _START_SECONDS, "a session", poll_seconds=0.005)
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, negative when a signal ended it; None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Return the exit code; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code when it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: It did not end in time.
+        """
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired(f"forked Python {self.pid}", timeout or 0.0)
+        return code
+
+
+@cache
+def _server() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED)
+    return context
+
+
+def _run(command: list[str], environment: dict[str, str], log: Path) -> None:
+    """Be the program, as ``python FILE ARGUMENTS`` is."""
+    os.setsid()
+    with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = command
+    sys.path[:0] = [str(Path(command[0]).parent), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    finally:
+        # As a Python ends: the fork server waits for the threads only, and does so after this.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
