@@ -94,7 +94,7 @@ def test_lets_nobody_disturb_it_and_stops_gracefully(
     assert_exactly_once(pipeline, journal.before(ends))
 
 
-@only_in_long_form  # shortly: to the driver under load in the test above, to the group in test_a_missing_topic_is_waited_for
+@only_in_long_form  # shortly: to the driver under load in the test above, to the group in test_outages.py
 def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
     tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
 ) -> None:
@@ -202,7 +202,7 @@ def test_a_missing_topic_is_waited_for(
 ) -> None:
     there, missing = topic("there"), f"missing-{uuid.uuid4().hex[:8]}"
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, there, missing, value={"format": "bytes"}, null_values="skip")
-    application = starter.start(pipeline, own_jvm=True)
+    application = starter.start(pipeline)
     application.wait_for(lambda: _is_waiting(application), 60, "the wait for the topic")
     assert application.progress is not None
     missed = f"waiting: topic {missing} is not on the broker at {broker.bootstrap_servers}"
@@ -219,10 +219,8 @@ def test_a_missing_topic_is_waited_for(
     for name in (there, missing):
         send_bytes(producer, name)
     application.wait_landed(journal.ends())
-    application.terminate_group()
-    outcome = application.ended()
+    outcome = application.stop()
     assert (outcome.verdict, application.process.returncode) == ("stopped", 0), application
-    assert outcome.reason == "signal SIGTERM"
     assert_exactly_once(pipeline, journal)
 
 

@@ -60,7 +60,10 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
         arguments = command_lines(application)
         assert _listening(application) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "others reach the Spark UI, or the driver"
         checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
-        assert application.stop().verdict == "stopped", application
+        application.terminate_group()
+        outcome = application.ended()
+        assert (outcome.verdict, application.process.returncode) == ("stopped", 0), application
+        assert outcome.reason == "signal SIGTERM"
 
         own.kill()
         strict = pipeline.with_limits(max_failed_starts=1, outage_seconds=1)

@@ -137,7 +137,7 @@ def stack_environment(sink: WebhookEndpoint) -> Mapping[str, str]:
         "LAKEBOUND_SELF_APPROVAL": "refuse",
         # All files cost 5 to 8 CPU seconds. No test changes one, and again and again, as for a user who edits, they keep a core
         # busy. Never again would not do: a DAG's watchers begin when its file is read while it is not paused.
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
     }
     if "PYTHONPATH" in os.environ:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
