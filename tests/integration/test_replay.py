@@ -22,7 +22,7 @@ from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents
@@ -82,9 +82,10 @@ def backfill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         bad = number % BAD_EVERY == 0
         producer.send(name, as_json(columns)[: -1 if bad else None], rows=[] if bad else [columns], key=str(number).encode())
     producer.flush()
-    pipeline = make_pipeline(folder, broker.bootstrap_servers, name, start_from="latest", freshness="1s").with_limits(
-        max_records_per_batch=CHUNK
-    )
+    # The replay reads with Spark, whichever lane the stream takes: it has no direct one.
+    pipeline = make_pipeline(
+        folder, broker.bootstrap_servers, name, lane=ANY_LANE, start_from="latest", freshness="1s"
+    ).with_limits(max_records_per_batch=CHUNK)
     file = pipeline.settings.home / "events.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
