@@ -7,10 +7,14 @@ A lane is what makes the files; whoever made them, one function commits them (do
 in each lane, with a transform, and at other points than in the lane before. Short forms of other tests kill behind a catalog
 (``test_cataloged_streams.py``), where topics are written (``test_rounds.py``), and anywhere (``test_soak.py``). The long form
 (LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and pipelines of one table.
+
+Between the short form's last kill, when both tables have the batch, and the restart the tables are compacted and expired:
+nothing lands twice. What plain Spark makes of the same shows ``test_plain_spark_after_crash.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +26,10 @@ from tests.support.streams.applications import applications
 from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.tables.maintained import rewrite_iceberg
+from tests.support.tables.maintenance import compact_delta, expire_iceberg
 
+from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
@@ -69,7 +76,9 @@ def in_the_lane(lane: Lane, batch: int) -> list[CrashPoint]:
     ]
 
 
-def test_killed_in_each_lane_everything_lands_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+def test_killed_in_each_lane_and_maintained_before_the_restart_everything_lands_once(
+    tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
     places: tuple[tuple[Lane, str], ...] = (
         ("cluster", "after the quarantine's commit"),
         ("driver", "Delta alone committed"),
@@ -78,7 +87,7 @@ def test_killed_in_each_lane_everything_lands_once(tmp_path: Path, broker: Broke
     )
     points = [{point.name: point for point in in_the_lane(lane, 2)}[name] for lane, name in places]
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), lane="direct", transform=TAG_ROWS)
-    kill_at(pipeline, points, expected_tag_rows)
+    kill_at(pipeline, points, expected_tag_rows, before_the_last_start=compact_and_expire)
 
 
 @only_in_long_form
@@ -114,8 +123,20 @@ def test_killed_at_every_point_with_one_table(table: str, tmp_path: Path, broker
     kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash"), formats=(table,)), points)
 
 
-def kill_at(pipeline: Pipeline, points: list[CrashPoint], rows_of: RowsOf = as_one_row) -> None:
-    """Start the pipeline once per crash point, have it killed there under load, then land the rest and judge."""
+def kill_at(
+    pipeline: Pipeline,
+    points: list[CrashPoint],
+    rows_of: RowsOf = as_one_row,
+    before_the_last_start: Callable[[Pipeline], None] = lambda _: None,
+) -> None:
+    """Start the pipeline once per crash point, have it killed there under load, then land the rest and judge.
+
+    Args:
+        pipeline: What is killed.
+        points: Where, one application after the other.
+        rows_of: What the tables must have of an event.
+        before_the_last_start: What is done to the tables after the last kill, while nothing runs and nothing is sent.
+    """
     journal = Journal()
     name = pipeline.spec.topics[0]
     with applications() as starter:
@@ -125,10 +146,23 @@ def kill_at(pipeline: Pipeline, points: list[CrashPoint], rows_of: RowsOf = as_o
                 application.wait_killed(f"at {point.name!r} in the {point.lane} lane")
                 if point.committed:
                     assert_only_one_table_has_the_batch(pipeline, point.committed)
+        before_the_last_start(pipeline)
         last = starter.start(pipeline)
         last.wait_landed(journal.ends())
         assert last.stop().verdict == "stopped", last
     assert_exactly_once(pipeline, journal)
+
+
+def compact_and_expire(pipeline: Pipeline) -> None:
+    """Compact both tables and delete their history; what that tells of the kills is proved before."""
+    proof = prove(pipeline.spec, pipeline.places, deep=True)
+    problems = [f"{table.table}: {problem}" for table in proof.tables for problem in table.problems]
+    assert proof.ok and not problems, f"{proof.sentence}: {problems}"
+    assert (proof.missing, proof.duplicated) == (0, 0)
+    delta, iceberg = sorted(pipeline.spec.tables, key=lambda table: table.format)
+    rewrite_iceberg(iceberg, pipeline.places)
+    assert expire_iceberg(iceberg, pipeline.places) >= 3
+    assert compact_delta(delta, pipeline.places) >= 3
 
 
 def assert_only_one_table_has_the_batch(pipeline: Pipeline, committed: str) -> None:

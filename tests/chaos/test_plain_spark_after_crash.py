@@ -1,6 +1,6 @@
 """The peer's behaviour: plain Spark doubles records when an Iceberg table was expired between a crash and the restart.
 
-Lakebound's own stream under the same: tests/integration/test_maintained_after_crash.py.
+Lakebound's own stream under the same: tests/chaos/test_crash_points.py.
 """
 
 from __future__ import annotations
