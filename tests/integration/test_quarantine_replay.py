@@ -21,6 +21,7 @@ from tests.support.kafka.journal import Journal, value_hash
 from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.command_line import answer
 from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import TAG_ROWS, Pipeline, make_pipeline
@@ -51,16 +52,19 @@ class Scene:
     application: RunningApplication
     fixed: set[str]
 
-    def lakebound(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
-        """Run the command, check its exit code and return what it says."""
-        environment = {**os.environ, **self.pipeline.settings.environment()}
-        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)}
-        environment |= {"LAKEBOUND_FAULTS": faults} if faults else {}
+    def answer(self, *arguments: str) -> dict[str, Any]:
+        """Run the command in this process, check that it ends well, and return what it says."""
+        said: dict[str, Any] = answer("quarantine", "events", *arguments)
+        return said
+
+    def killed(self, *arguments: str, faults: str) -> dict[str, Any]:
+        """Run the command as a process, whose application the faults kill, check its exit code and return what it says."""
         command = [str(Path(sys.executable).parent / "lakebound"), "quarantine", "events", "--json", *arguments]
+        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
-        assert done.returncode == code, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        assert done.returncode == 1, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
 
     def send_good(self, numbers: range) -> None:
         """Send records that land at once."""
@@ -113,7 +117,9 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         fixed.add(value_hash(as_json(columns)))
         producer.send(name, as_json(columns), rows=rows, fate="table" if rows else "nothing", partition=partition)
     producer.flush()
-    with applications() as starter:
+    with applications() as starter, pytest.MonkeyPatch.context() as patch:
+        for variable, value in {**pipeline.settings.environment(), "LAKEBOUND_PIPELINES": str(file.parent)}.items():
+            patch.setenv(variable, value)
         application = starter.start(pipeline)
         found = Scene(pipeline, journal, producer, application, fixed)
         found.send_good(range(100_000, 100_000 + GOOD))
@@ -127,30 +133,30 @@ def counts(listing: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
-    before = scene.lakebound()
+    before = scene.answer()
     assert counts(before) == {"missing_field": (FIXED, FIXED), "malformed_json": (HOPELESS, HOPELESS)}
     verdicts = {"missing_field": {"fit": FIXED, "stay": 0}, "malformed_json": {"fit": 0, "stay": HOPELESS}}
     if LONG_FORM:  # shortly, a trial without Spark: tests/local/operations/test_release_landing.py
-        trial = scene.lakebound("--replay", "--plan")["result"]
+        trial = scene.answer("--replay", "--plan")["result"]
         assert trial["verdicts"] == verdicts
         assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
 
     for rules in KILLS:
         scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
-        died = scene.lakebound("--replay", code=1, faults=rules)["result"]
+        died = scene.killed("--replay", faults=rules)["result"]
         assert died["state"] == "failed" and "the application died" in died["reason"]
     assert prove_all(scene) == [], "between two runs every record is accounted for"
 
     scene.send_good(range(300_000, 300_000 + GOOD))
-    done = scene.lakebound("--replay")["result"]
+    done = scene.answer("--replay")["result"]
     assert (done["state"], done["verdicts"]) == ("completed", verdicts), "of the table that lacks most, which lacks all"
     landed = {table: found["rows"] for table, found in done["tables"].items()}
     assert 0 < landed["delta:events"] < landed["iceberg:events"], "not killed between the commits of the two tables"
 
     if LONG_FORM:  # that rows decide what is still to be landed: tests/local/operations/test_quarantine_release.py
-        again = scene.lakebound("--replay")["result"]
+        again = scene.answer("--replay")["result"]
         assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
-    assert counts(scene.lakebound()) == {"missing_field": (FIXED, 0), "malformed_json": (HOPELESS, HOPELESS)}
+    assert counts(scene.answer()) == {"missing_field": (FIXED, 0), "malformed_json": (HOPELESS, HOPELESS)}
 
     scene.application.wait_landed(scene.landed.ends())
     assert scene.application.stop().verdict == "stopped"

@@ -21,6 +21,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.command_line import answer
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
@@ -47,21 +48,19 @@ class Backfill:
     producer: JournalingProducer
     application: RunningApplication
 
-    def replay(self, *arguments: str, faults: str = "") -> subprocess.CompletedProcess[str]:
-        """Run the command."""
-        environment = {**os.environ, **self.pipeline.settings.environment()}
-        environment |= {"LAKEBOUND_PIPELINES": str(self.pipeline.settings.home)} | (
-            {"LAKEBOUND_FAULTS": faults} if faults else {}
-        )
-        command = [str(Path(sys.executable).parent / "lakebound"), "replay", "events", "--json", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+    def answer(self, *arguments: str) -> dict[str, Any]:
+        """Run the command in this process, check that it ends well, and return what it says."""
+        said: dict[str, Any] = answer("replay", "events", *arguments)
+        return said
 
-    def answer(self, *arguments: str, code: int = 0, faults: str = "") -> dict[str, Any]:
-        """Run the command, check its exit code and return what it says."""
-        done = self.replay(*arguments, faults=faults)
-        assert done.returncode == code, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+    def killed(self, *arguments: str, faults: str) -> dict[str, Any]:
+        """Run the command as a process, whose application the faults kill, check its exit code and return what it says."""
+        command = [str(Path(sys.executable).parent / "lakebound"), "replay", "events", "--json", *arguments]
+        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+        assert done.returncode == 1, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
 
     def missing(self) -> int:
         """Return what the deep proof misses."""
@@ -89,7 +88,9 @@ def backfill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     file = pipeline.settings.home / "events.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
-    with applications() as starter:
+    with applications() as starter, pytest.MonkeyPatch.context() as patch:
+        for variable, value in {**pipeline.settings.environment(), "LAKEBOUND_PIPELINES": str(file.parent)}.items():
+            patch.setenv(variable, value)
         application = starter.start(pipeline)
         application.wait_running()
         yield Backfill(pipeline, journal, producer, application)
@@ -100,10 +101,10 @@ def test_a_backfill_beside_the_stream_killed_and_repeated_lands_everything_once(
     with Load(backfill.producer, pipeline.spec.topics[0], PER_SECOND):
         wanted = ("--from", "earliest")
         if LONG_FORM:
-            assert_died(backfill.answer(*wanted, code=1, faults="kill@after_data_files#1"))
+            assert_died(backfill.killed(*wanted, faults="kill@after_data_files#1"))
             assert backfill.missing() == 2 * OLDER, "what was announced and has not landed is missing, in both tables"
             wanted = ("--missing",)
-        assert_died(backfill.answer(*wanted, code=1, faults="kill@after_commit/delta#1,hold@before_commit/iceberg#1"))
+        assert_died(backfill.killed(*wanted, faults="kill@after_commit/delta#1,hold@before_commit/iceberg#1"))
         assert OLDER < backfill.missing() < 2 * OLDER, "all of it is missing in one table, and what is left in the other"
 
         done = backfill.answer("--missing")
