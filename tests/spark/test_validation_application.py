@@ -1,4 +1,7 @@
-"""The validation application as it is submitted: two at once, one killed, and the verdict on orders of which 1 % are bad."""
+"""The validation application as it is submitted: two at once, one killed, and the verdict on orders of which 1 % are bad.
+
+A range that a person names is validated in this process: the application does the same when it has read its orders.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from tests.support.streams.batch_applications import DEADLINE_SECONDS, ended, last_line, started, wait_while_alive
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.bad_orders import CUSTOMERS, KINDS, STRANGE, BadOrders, land, make
@@ -26,7 +30,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.by_hand import ByHand
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.history import folder, open_claim, read_history
-from lakebound.inspection.validation.submission import validation_command, validation_orders
+from lakebound.inspection.validation.submission import ValidationOrders, validation_command, validation_orders
 from lakebound.inspection.validation.verdict import ValidationReport
 from lakebound.landing.spark_command import QUICK_START
 from lakebound.settings import Settings, load_settings
@@ -35,6 +39,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import KAFKA_TYPE, open_table
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
+from lakebound_spark.validate.application import SparkEvaluator, Validation
 
 pytestmark = pytest.mark.spark
 
@@ -130,10 +135,8 @@ def expected(on_failure: str = "quarantine") -> ExpectationFile:
     return ExpectationFile.model_validate({"pipeline": "orders", "on_failure": on_failure, "expectations": EXPECTATIONS})
 
 
-def running(
-    spec: PipelineSpec, settings: Settings, run_id: str, by_hand: ByHand | None = None
-) -> AbstractContextManager[subprocess.Popen[str]]:
-    orders = validation_orders(spec, settings, expected(), run_id, by_hand=by_hand)
+def running(spec: PipelineSpec, settings: Settings, run_id: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    orders = validation_orders(spec, settings, expected(), run_id)
     return started(validation_command(orders, settings), settings, settings.home / f"{run_id}.err")
 
 
@@ -143,8 +146,15 @@ def output_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -
     return output
 
 
-def report_of(process: subprocess.Popen[str], settings: Settings, run_id: str) -> ValidationReport:
-    return ValidationReport.model_validate_json(last_line(output_of(process, settings, run_id)))
+def validated_here(orders: ValidationOrders, session: SparkSession) -> ValidationReport:
+    """Validate in this process, with orders as the application gets them: that it starts as submitted, the other runs show.
+
+    What a person names on the command line reaches the application's orders: tests/local/inspection/test_validate_cli.py.
+    """
+    received = ValidationOrders.model_validate_json(orders.model_dump_json())
+    report = Validation(received)._validate(SparkEvaluator(received, lambda: session))
+    assert not report.problems, report.problems
+    return ValidationReport.model_validate_json(report.model_dump_json())
 
 
 def make_tables(spec: PipelineSpec, at: Places) -> BadOrders:
@@ -165,7 +175,9 @@ def land_orders(spec: PipelineSpec, at: Places, orders: BadOrders, first: int, c
             land(table, at, rows, number * ROWS)
 
 
-def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec, settings: Settings) -> None:
+def test_bad_records_are_found_counted_shown_and_copied_once(
+    spec: PipelineSpec, settings: Settings, session: SparkSession
+) -> None:
     at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     orders = make_tables(spec, at)
     land_orders(spec, at, orders, 0, COMMITS)
@@ -187,8 +199,8 @@ def test_bad_records_are_found_counted_shown_and_copied_once(spec: PipelineSpec,
     assert (summary["evaluated"], summary["passed"]) == (report.checked_rows, report.right_rows)
 
     land_orders(spec, at, orders, COMMITS, 1)
-    with running(spec, settings, "again", ByHand(tables=("iceberg:shop.orders",), first=report.ranges[1].last)) as process:
-        (by_hand,) = report_of(process, settings, "again").ranges
+    asked = ByHand(tables=("iceberg:shop.orders",), first=report.ranges[1].last)
+    (by_hand,) = validated_here(validation_orders(spec, settings, expected(), "again", by_hand=asked), session).ranges
     assert by_hand.rows == 2 * ROWS and len(read_history(control)) == 2
     assert len(DeltaTable(str(at.delta_path(spec.quarantine_table))).history()) == 2
 
