@@ -8,8 +8,9 @@ in each lane, with a transform, and at other points than in the lane before. Sho
 (``test_cataloged_streams.py``), where topics are written (``test_rounds.py``), and anywhere (``test_soak.py``). The long form
 (LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and pipelines of one table.
 
-Between the short form's last kill, when both tables have the batch, and the restart the tables are compacted and expired:
-nothing lands twice. What plain Spark makes of the same shows ``test_plain_spark_after_crash.py``.
+Between the last kill, when both tables have the batch, and the restart the tables of the short form are compacted and expired,
+and in the long form those that Spark writes, too: nothing lands twice. What plain Spark makes of the same shows
+``test_plain_spark_after_crash.py``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def test_killed_in_each_lane_and_maintained_before_the_restart_everything_lands_
 def test_killed_while_spark_reads_lands_everything_once(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
     places = [(lane, batch) for batch in (2, 3, 5) for lane in LANES]
     points = [point for where in places for point in (*before_the_lane(*where), *in_the_lane(*where))]
-    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points)
+    kill_at(make_pipeline(tmp_path, broker.bootstrap_servers, topic("crash")), points, before_the_last_start=compact_and_expire)
 
 
 @only_in_long_form
