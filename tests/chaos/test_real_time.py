@@ -25,7 +25,7 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, send_events
 from tests.support.streams.applications import LANDING_SECONDS, Applications, RunningApplication, applications
 from tests.support.streams.long_form import only_in_long_form
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.reading import ReadMessage, read_committed
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
@@ -87,6 +87,7 @@ def scene(tmp_path: Path, broker: Broker, topic: TopicMaker) -> Scene:
         tmp_path,
         broker.bootstrap_servers,
         topic("events", partitions=2),
+        lane=ANY_LANE,
         to_topics=[{"topic": topic("sent"), "key": "id"}],
         freshness="real_time",
         real_time={"epoch": "5s", "tables": "500ms", "quarantine_topic": topic("bad", partitions=1)},

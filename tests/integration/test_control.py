@@ -18,7 +18,7 @@ from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.runbook_pages import PAGES, REPOSITORY, commands
 from tests.support.streams.command_line import answer, lakebound
-from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.waiting import wait_until
 from typer.testing import CliRunner
 
@@ -76,7 +76,7 @@ def controlled(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iter
     """A pipeline whose YAML and places the commands find; whatever runs of it is ended with the module."""
     folder, journal = tmp_path_factory.mktemp("controlled"), Journal()
     topic = topic_maker(broker.bootstrap_servers)("controlled")
-    made = make_pipeline(folder, broker.bootstrap_servers, topic)
+    made = make_pipeline(folder, broker.bootstrap_servers, topic, lane=ANY_LANE)
     (folder / "pipelines").mkdir()
     body = made.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     (folder / "pipelines" / "events.yaml").write_text(yaml.safe_dump(body))
