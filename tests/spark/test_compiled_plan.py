@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -120,8 +121,8 @@ def no_memory(part: bytes) -> None:
     raise MemoryError
 
 
-def texts(*values: str | None) -> pa.Table:
-    return pa.table({"id": pa.array(range(len(values)), pa.int64()), "s": pa.array(values, pa.string())})
+def texts(*values: str | None, first: int = 0) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + len(values)), pa.int64()), "s": pa.array(values, pa.string())})
 
 
 def rows(first: int, count: int = 4) -> pa.Table:
@@ -147,13 +148,44 @@ def by_spark(session: SparkSession, function: Transform, given: pa.Table) -> lis
     return rows
 
 
+def first_number(row: dict[str, object]) -> int:
+    """Return the first number in a row: in many functions the record's id, be it in a text."""
+    found = re.search("[0-9]+", repr(row))
+    assert found is not None, row
+    return int(found.group())
+
+
+def by_spark_of_each(
+    session: SparkSession,
+    function: Transform,
+    slices: list[pa.Table],
+    id_of: Callable[[dict[str, object]], int] = first_number,
+) -> list[list[dict[str, object]]]:
+    """Return what the function gives of each slice, by one query: of a record it gives the same whatever the others are.
+
+    Args:
+        session: Spark's.
+        function: Filters and projections.
+        slices: No id comes twice in them.
+        id_of: Returns the id of the record that a row is of.
+    """
+    slice_of = {number: at for at, given in enumerate(slices) for number in given["id"].to_pylist()}
+    assert len(slice_of) == sum(given.num_rows for given in slices), "a row must say of which slice it is"
+    made: list[list[dict[str, object]]] = [[] for _ in slices]
+    # A column that has only nulls in one slice has no type there.
+    for row in by_spark(session, function, pa.concat_tables(slices, promote_options="default")):
+        made[slice_of[id_of(row)]].append(row)
+    return made
+
+
 @pytest.mark.parametrize("name", COMPILED)
 def test_projections_and_filters_are_compiled_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
     transform, compiled = plan_of(session, COMPILED[name])
     assert (compiled is not None) or name == "nothing is left"
-    for first, count in ((0, 9), (20, 0), (3, 1), (7, 200), (0, 8_000)):
-        given = rows(first, count)
-        assert transform(session, given).to_pylist() == by_spark(session, COMPILED[name], given)
+    slices = [rows(first, count) for first, count in ((0, 9), (20, 0), (23, 1), (30, 200), (300, 8_000))]
+    wanted = by_spark_of_each(session, COMPILED[name], slices)
+    for number, given in enumerate(slices):
+        assert transform(session, given).to_pylist() == wanted[number], number
 
 
 def test_many_rows_go_through_the_compiled_plan_without_a_job(session: SparkSession) -> None:
@@ -230,10 +262,12 @@ def test_a_record_that_raised_leaves_nothing_to_the_next_slice(session: SparkSes
 
     transform, compiled = plan_of(session, function, texts("b", "c"))
     assert compiled is not None
+    slices = [texts("e"), texts("f", "g", first=1), texts("h", first=3)]
+    wanted = by_spark_of_each(session, function, slices)
     with pytest.raises(Exception, match="DUPLICATED_MAP_KEY"):
         transform(session, texts("b", "a", "d"))
-    for good in (texts("e"), texts("f", "g"), texts("h")):
-        assert transform(session, good).to_pylist() == by_spark(session, function, good)
+    for number, good in enumerate(slices):
+        assert transform(session, good).to_pylist() == wanted[number], number
 
 
 def test_an_error_that_ends_a_thread_of_the_jvm_is_raised(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,12 +364,15 @@ def test_a_guard_keeps_what_follows_from_raising(session: SparkSession, name: st
 
 
 def test_plans_do_not_take_each_others_code(session: SparkSession) -> None:
-    functions = [
-        lambda frame, n=n: frame.where(f"id % {n} = 0").selectExpr(f"id * {n} AS a", f"concat(s, '{n}') AS b")
-        for n in (2, 3, 5)
-    ]
-    transforms = [plan_of(session, function)[0] for function in functions]
-    for first in (0, 40):
-        for transform, function in zip(transforms, functions, strict=True):
-            given = rows(first, 31)
-            assert transform(session, given).to_pylist() == by_spark(session, function, given)
+    def function_of(n: int) -> Transform:
+        return lambda frame: frame.where(f"id % {n} = 0").selectExpr(f"id * {n} AS a", f"concat(s, '{n}') AS b")
+
+    def given_by(n: int) -> list[list[dict[str, object]]]:
+        return by_spark_of_each(session, function_of(n), slices, lambda row: first_number(row) // n)
+
+    numbers, slices = (2, 3, 5), [rows(first, 31) for first in (0, 40)]
+    transforms = {n: plan_of(session, function_of(n))[0] for n in numbers}
+    wanted = {n: given_by(n) for n in numbers}
+    for number, given in enumerate(slices):
+        for n, transform in transforms.items():
+            assert transform(session, given).to_pylist() == wanted[n][number], (n, number)

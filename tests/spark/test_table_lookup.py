@@ -21,10 +21,13 @@ from lakebound_spark.batch import table_lookup
 from lakebound_spark.batch.failing_records import as_in_batches
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.spark_objects import spark_objects
+from lakebound_spark.batch.transform import Transform
 
 pytestmark = pytest.mark.spark
 
 SEEDS = 60 if LONG_FORM else 3
+APART = 100
+"""Between the first ids of two slices: so a row's id says of which slice it is."""
 
 RECORDS = StructType().add("id", "long").add("s", "string").add("i", "integer").add("l", "long").add("d", "date")
 RECORDS = RECORDS.add("x", "double")
@@ -35,8 +38,8 @@ Join = Callable[[DataFrame, DataFrame], DataFrame]
 KINDS = ("inner", "left", "right", "left_semi", "left_anti")
 
 
-def records(session: SparkSession, dice: random.Random, count: int) -> DataFrame:
-    """Return a local relation whose keys are partly those of ``table``."""
+def record_rows(dice: random.Random, count: int, first: int = 0) -> pa.Table:
+    """Return rows whose keys are partly those of ``table``."""
     rows = [
         {
             "id": number,
@@ -46,10 +49,14 @@ def records(session: SparkSession, dice: random.Random, count: int) -> DataFrame
             "d": dice.choice([None, *(datetime.date(2026, 1, day) for day in range(1, 9))]),
             "x": dice.choice([None, 0.0, -0.0, float("nan"), 1.5]),
         }
-        for number in range(count)
+        for number in range(first, first + count)
     ]
-    relation = LocalRelations(RECORDS)
-    return relation(session, pa.Table.from_pylist(rows, schema=relation._arrow))
+    return pa.Table.from_pylist(rows, schema=LocalRelations(RECORDS)._arrow)
+
+
+def records(session: SparkSession, dice: random.Random, count: int) -> DataFrame:
+    """Return a local relation of such rows."""
+    return LocalRelations(RECORDS)(session, record_rows(dice, count))
 
 
 def write_table(dice: random.Random, folder: Path, *, unique: bool, count: int) -> None:
@@ -82,8 +89,11 @@ def write_table(dice: random.Random, folder: Path, *, unique: bool, count: int) 
     pq.write_table(pa.Table.from_pylist(rows, schema=LocalRelations(TABLE)._arrow), folder / "rows.parquet")
 
 
-def random_join(dice: random.Random) -> Join:
-    """Return a join by one column of either side or by an expression of it, and something behind it."""
+def random_join(dice: random.Random) -> tuple[Join, bool]:
+    """Return a join by one column of either side or by an expression of it, and something behind it.
+
+    Also return whether each of its rows is of a record: one that keeps the table's rows gives them with every slice.
+    """
     own, theirs = dice.choice(
         [("s", "ks"), ("i", "ki"), ("l", "kl"), ("d", "kd"), ("x", "kx"), ("i", "kl"), ("upper(s)", "ks"), ("i + 1", "ki")]
     )
@@ -107,7 +117,7 @@ def random_join(dice: random.Random) -> Join:
         return found
 
     dice_of = {"where": dice.random() < 0.5}
-    return behind
+    return behind, kind != "right"
 
 
 def rows_of(frame: DataFrame) -> tuple[pa.Schema, list[str]]:
@@ -116,21 +126,35 @@ def rows_of(frame: DataFrame) -> tuple[pa.Schema, list[str]]:
     return rows.schema, sorted(repr(row) for row in rows.to_pylist())
 
 
+def rows_of_each(session: SparkSession, function: Transform, slices: list[pa.Table]) -> list[tuple[pa.Schema, list[str]]]:
+    """Return ``rows_of`` of each slice, by one query: of a record the function gives the same whatever the others are."""
+    of_all = arrow_of(function(LocalRelations(RECORDS)(session, pa.concat_tables(slices))))
+    made: list[list[str]] = [[] for _ in slices]
+    for row in of_all.to_pylist():
+        made[row["id"] // APART].append(repr(row))
+    return [(of_all.schema, sorted(rows)) for rows in made]
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_kept_plan_with_a_table_gives_what_the_join_gives(session: SparkSession, tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     for number in range(5):
         folder = tmp_path / str(number)
         write_table(dice, folder, unique=dice.random() < 0.8, count=dice.choice([0, 1, 5, 10]))
-        join = random_join(dice)
+        join, is_by_record = random_join(dice)
 
         def function(frame: DataFrame, folder: Path = folder, join: Join = join) -> DataFrame:
             return join(frame, frame.sparkSession.read.schema(TABLE).parquet(str(folder)))
 
+        slices = [record_rows(dice, dice.choice([0, 1, 20]), first=APART * at) for at in range(4)]
+        frames = [LocalRelations(RECORDS)(session, rows) for rows in slices]
+        if is_by_record:
+            wanted = rows_of_each(session, function, slices)
+        else:
+            wanted = [rows_of(function(frame)) for frame in frames]
         keeper = KeptFunction(function, dict, monotonic=lambda: 0.0)
-        for _ in range(4):
-            frame = records(session, dice, dice.choice([0, 1, 20]))
-            assert rows_of(keeper(frame)) == rows_of(function(frame)), f"seed {seed}, number {number}"
+        for at, frame in enumerate(frames):
+            assert rows_of(keeper(frame)) == wanted[at], f"seed {seed}, number {number}, slice {at}"
 
 
 KEPT: dict[str, Join] = {
