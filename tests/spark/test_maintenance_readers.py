@@ -38,7 +38,8 @@ def _read_on(source: str, kind: str, checkpoint: str, available_now: bool) -> in
     assert spark is not None
     stream = spark.readStream.format(kind).option("maxFilesPerTrigger", 2)
     if kind == "iceberg":
-        stream = stream.option("streaming-max-files-per-micro-batch", 2).option("streaming-skip-overwrite-snapshots", "true")
+        # A commit has one file: where six commits or more are to be read, it takes several batches.
+        stream = stream.option("streaming-max-files-per-micro-batch", 5).option("streaming-skip-overwrite-snapshots", "true")
     counted: list[int] = []
 
     def count(frame: Any, batch: int) -> None:
