@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from tests.support.kafka.makers import topic_maker
 from tests.support.streams.long_form import LONG_FORM
-from tests.support.worlds.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, native_spark, produce
+from tests.support.streams.spark_conf import silenced
+from tests.support.worlds.native_streams import NativeSpark, NativeStream, StreamFailedError, landed, produce
 from tests.support.worlds.spark_restart import NativeTable, restart
 
 from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
@@ -161,9 +163,10 @@ SHORT = CASES[1::3]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[NativeSpark]:
-    with native_spark(tmp_path_factory.mktemp("warehouse"), jars) as started:
-        yield started
+def spark(pool: ProcessPoolExecutor) -> Iterator[NativeSpark]:
+    """The process with both formats: plain streams need no setting that a session cannot have for itself."""
+    with silenced(pool):
+        yield NativeSpark(pool)
 
 
 @pytest.fixture(scope="module")

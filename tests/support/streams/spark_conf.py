@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -70,6 +73,23 @@ def enter_session(folder: str) -> None:
         session.conf.set(name, value)
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     SparkSession._activeSession = session
+
+
+def set_log_level(level: str) -> None:
+    """Say what this process's Spark writes into its log."""
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    session.sparkContext.setLogLevel(level)
+
+
+@contextmanager
+def silenced(process: ProcessPoolExecutor) -> Iterator[None]:
+    """Have a process's Spark write no log, where tests make much of it fail."""
+    process.submit(set_log_level, "OFF").result(timeout=300)
+    try:
+        yield
+    finally:
+        process.submit(set_log_level, "WARN").result(timeout=300)  # as PySpark has it
 
 
 def source_of(spec: TableSpec, at: Places) -> str:

@@ -46,7 +46,7 @@ class StreamFailedError(Exception):
 
 
 class NativeSpark:
-    """A Spark of its own, in a process of its own."""
+    """A Spark in a process of its own, whose session is the active one there."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
