@@ -193,6 +193,7 @@ def by_this_clock(known: TableHours, span: HourSpan, now_ms: int) -> TableHours:
     No look can have found more than all hours before the present one due. Where that is so nevertheless, the clock was ahead,
     or is behind now. Then the hour after the last one is due next that was announced at a time that has come, and what was
     announced too early is announced again when it is over. Where none of these is remembered, two days are announced again.
+    What nobody looked at until its time had really come shows nothing of this: such a cut-off counts.
 
     Args:
         known: After the look before.

@@ -18,6 +18,7 @@ from lakebound.operations.maintenance.delta.versions import read_versions
 from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.past_reading import past_run, read_past, read_runs, record_run
 from lakebound.operations.maintenance.steps import (
+    CleanLog,
     Compact,
     ExpireSnapshots,
     MaintenanceStep,
@@ -201,6 +202,23 @@ def test_only_finished_batches_count(at: Places) -> None:
     folder = checkpoint_of(at.home / "reader", delta_offset(own, 2), batch=7)
     checkpoint_of(folder, delta_offset(own, 5), batch=8, commits=7)
     assert past_of(DELTA, at, ReaderSpec(name="r", table=DELTA.id, checkpoint=folder)).pins == {"r": 2}
+
+
+def test_the_log_stays_from_where_a_readers_newest_batch_began_as_far_as_it_is_there(at: Places) -> None:
+    small_commits(DELTA, at, 6)
+    table = DeltaTable(str(at.delta_path(DELTA)))
+    own = str(table.metadata().id)
+    folder = checkpoint_of(at.home / "reader", delta_offset(own, 5), batch=8)
+    reader = ReaderSpec(name="r", table=DELTA.id, checkpoint=folder)
+    assert past_of(DELTA, at, reader).restarts == {"r": 0}, "where it began is not known, so all of the log stays"
+
+    checkpoint_of(folder, delta_offset(own, 2), batch=7)
+    assert past_of(DELTA, at, reader).restarts == {"r": 2}
+
+    table.create_checkpoint()
+    DeltaEngine(at).clean_log(DELTA, CleanLog(table=DELTA.id, reason="by an earlier release", before_version=table.version()))
+    past = past_of(DELTA, at, reader)
+    assert past.versions[0].version > 2 and past.restarts == {}, "what is gone cannot be kept"
 
 
 @pytest.mark.parametrize(

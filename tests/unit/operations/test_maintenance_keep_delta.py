@@ -130,6 +130,17 @@ def test_a_reader_and_a_problem_stop_the_cleaning() -> None:
     assert clean_before(torn, POLICY.history, {}, history.now_ms) is None
 
 
+def test_the_log_stays_from_where_the_batch_began_that_a_reader_asks_for_again_and_removed_files_do_not() -> None:
+    history = landed(200)
+    history.readers["dashboard"] = 200
+    past = history.past()
+    asks = past.model_copy(update={"restarts": {"dashboard": 63}})
+    assert clean_before(past, POLICY.history, {}, history.now_ms) == 180
+    assert clean_before(asks, POLICY.history, {}, history.now_ms) == 60
+    retention = {vacuum_retention_seconds(one, POLICY, {}, history.now_ms, is_full=False) for one in (past, asks)}
+    assert len(retention) == 1, "Spark reads the log alone"
+
+
 @pytest.mark.parametrize(
     ("policy", "properties", "is_full", "hours"),
     [

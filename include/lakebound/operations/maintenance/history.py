@@ -34,6 +34,7 @@ class TablePast(Frozen):
         current_since: Iceberg: (since when, version) of what was current, oldest first, as far as that is logged. A rollback
             makes another one current than the last commit.
         pins: Reader's name to the version on which it stands.
+        restarts: Delta: reader's name to the version from which the log must stay, so that it can be started again.
         checkpoints: Delta: versions that have a log checkpoint.
         problems: Why nothing may be taken away: a reader's checkpoint or an entry that cannot be read, and the like.
     """
@@ -44,6 +45,7 @@ class TablePast(Frozen):
     was_current: dict[int, int] = Field(default_factory=dict)
     current_since: tuple[tuple[int, int], ...] = ()
     pins: dict[str, int] = Field(default_factory=dict)
+    restarts: dict[str, int] = Field(default_factory=dict)
     checkpoints: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
 

@@ -85,7 +85,8 @@ def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, 
     if not counting:
         return None
     promised_ms = max(_ms(policy.keep_delta_seconds), explicit_ms(properties, LOG) or 0)
-    needed = {past.current, counting[-1], *past.pins.values(), *_left_by_rewinds(past, policy, now_ms)}
+    needed = {past.current, counting[-1], *past.pins.values(), *past.restarts.values()}
+    needed |= _left_by_rewinds(past, policy, now_ms)
     needed |= _since(past.over_time(), now_ms - promised_ms)
     oldest = min(needed)
     entry = max((version for version in counting if version <= oldest), default=None)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from lakebound.control.folder import ControlFolder, change_text, read_text
 from lakebound.operations.maintenance.history import PastRun, TablePast
-from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError, delta_position, iceberg_positions
+from lakebound.operations.maintenance.reader_positions import (
+    DeltaPosition,
+    ReaderUnreadableError,
+    delta_position,
+    iceberg_positions,
+)
 from lakebound.operations.maintenance.steps import (
     Compact,
     ExpireSnapshots,
@@ -30,8 +36,8 @@ MAX_RECORD_BYTES = 8 * 1024 * 1024
 _MAX_IDS = 100
 _READINGS = 4
 
-Positions = dict[str, tuple[int, ...]]
-"""Reader's name to where it may stand."""
+P = TypeVar("P")
+"""Where a reader stands."""
 
 
 def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) -> TablePast | None:
@@ -168,8 +174,9 @@ def _read_delta(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]) 
     if not open_table(spec, places).exists():
         return None
     # Readers first: they only go forward, so that they stand on none that is younger than the versions that are read.
-    positions, problems = _positions(readers, lambda reader: (delta_position(reader, _delta_id(spec, places)),))
-    return _with_pins(read_versions(folder, spec.id), positions, problems)
+    found, problems = _positions(readers, lambda reader: delta_position(reader, _delta_id(spec, places)))
+    past = _with_pins(read_versions(folder, spec.id), {name: (one.next_version,) for name, one in found.items()}, problems)
+    return past.model_copy(update={"restarts": _restarts(past, found)})
 
 
 def _read_iceberg(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]) -> TablePast | None:
@@ -187,8 +194,18 @@ def _read_iceberg(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]
     raise AssertionError("the last reading returns or raises")
 
 
-def _positions(readers: Iterable[ReaderSpec], position: Callable[[ReaderSpec], tuple[int, ...]]) -> tuple[Positions, list[str]]:
-    found: Positions = {}
+def _restarts(past: TablePast, positions: Mapping[str, DeltaPosition]) -> dict[str, int]:
+    """Return from where the log must stay for each reader: all of it where that is not known.
+
+    What is gone cannot be kept any more: earlier versions kept the log from the end of that batch only.
+    """
+    oldest = past.versions[0].version if past.versions else 0
+    found = {name: oldest if one.restart_version is None else one.restart_version for name, one in positions.items()}
+    return {name: version for name, version in found.items() if version >= oldest}
+
+
+def _positions(readers: Iterable[ReaderSpec], position: Callable[[ReaderSpec], P]) -> tuple[dict[str, P], list[str]]:
+    found: dict[str, P] = {}
     problems: list[str] = []
     for reader in readers:
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.checkpoint.log_files import parse_commit, parse_offsets
+from lakebound.landing.checkpoint.log_files import OffsetsFile, parse_commit, parse_offsets
 from lakebound.spec.maintenance import ReaderSpec
+
+Sources = Sequence[dict[str, Any] | None]
+"""The offset of each source of a query; None for one without an offset."""
 
 _READINGS = 5
 _DELTA, _ICEBERG = "reservoirVersion", "snapshot_id"
@@ -25,11 +29,24 @@ class ReaderUnreadableError(LakeboundError):
         )
 
 
-def delta_position(reader: ReaderSpec, table_id: str) -> int:
-    """Return the Delta version from which a reader reads when it is started again.
+@dataclass(frozen=True)
+class DeltaPosition:
+    """Where a streaming reader of a Delta table stands.
 
-    That is where its newest finished batch began: before it goes on, Spark asks Delta for the rows of that batch once more
-    (``MicroBatchExecution.populateStartOffsets`` of Spark 4.1), which fails where the log no longer has them.
+    Attributes:
+        next_version: The version that it has still to read, or is in the middle of.
+        restart_version: Where its newest finished batch began, None where that is not known, as of its first batch. When the
+            reader is started again, Spark asks Delta for the rows of that batch before it goes on
+            (``MicroBatchExecution.populateStartOffsets`` of Spark 4.1), which fails where the log no longer has them. Only the
+            log is asked: files may be gone.
+    """
+
+    next_version: int
+    restart_version: int | None
+
+
+def delta_position(reader: ReaderSpec, table_id: str) -> DeltaPosition:
+    """Return where a reader of a Delta table stands.
 
     Args:
         reader: With a checkpoint or a version.
@@ -39,17 +56,18 @@ def delta_position(reader: ReaderSpec, table_id: str) -> int:
         ReaderUnreadableError: It cannot be learned.
     """
     if reader.version is not None or reader.checkpoint is None:
-        return int(reader.version or 0)
-    ends, *before = _newest_finished(reader, reader.checkpoint, batches=2)
-    if not _versions(ends, table_id):
-        others = ", ".join(sorted({str(source.get("reservoirId")) for source in ends if _DELTA in source})) or "none"
+        return DeltaPosition(int(reader.version or 0), int(reader.version or 0))
+    batch, sources = _newest_finished(reader, reader.checkpoint)
+    ends = _versions(sources, table_id)
+    if not ends:
+        others = (
+            ", ".join(sorted({str(source.get("reservoirId")) for source in sources if source and _DELTA in source})) or "none"
+        )
         reason = f"its query reads no Delta table with the id {table_id} (but {others}): the table may have been created again"
         raise ReaderUnreadableError(reader.name, reader.checkpoint, reason)
-    begins = [version for sources in before for version in _versions(sources, table_id)]
-    if not begins:
-        reason = "it has finished only its first batch, which Spark reads again at the next start, so it may need everything"
-        raise ReaderUnreadableError(reader.name, reader.checkpoint, reason)
-    return min(begins)
+    begins = _versions(_begin(reader.checkpoint, batch), table_id)
+    # A source whose begin is not there reads all that it once began with, and the checkpoint does not tell what that was.
+    return DeltaPosition(min(ends.values()), min(begins.values()) if ends.keys() <= begins.keys() else None)
 
 
 def iceberg_positions(reader: ReaderSpec) -> tuple[int, ...]:
@@ -62,18 +80,39 @@ def iceberg_positions(reader: ReaderSpec) -> tuple[int, ...]:
     """
     if reader.version is not None or reader.checkpoint is None:
         return (int(reader.version or 0),)
+    sources: Sources
     if reader.available_now:
         sources = list(_beginnings(reader, reader.checkpoint))
     else:
-        (sources,) = _newest_finished(reader, reader.checkpoint, batches=1)
-    found = tuple(int(source[_ICEBERG]) for source in sources if _ICEBERG in source)
+        _, sources = _newest_finished(reader, reader.checkpoint)
+    found = tuple(int(source[_ICEBERG]) for source in sources if source and _ICEBERG in source)
     if not found:
         raise ReaderUnreadableError(reader.name, reader.checkpoint, "its query reads no Iceberg table")
     return found
 
 
-def _versions(sources: Sequence[dict[str, Any]], table_id: str) -> list[int]:
-    return [int(source[_DELTA]) for source in sources if _DELTA in source and source.get("reservoirId") == table_id]
+def _versions(sources: Sources, table_id: str) -> dict[int, int]:
+    """Return the version of each source that reads a table, by its place in the query."""
+    return {
+        place: int(source[_DELTA])
+        for place, source in enumerate(sources)
+        if source and _DELTA in source and source.get("reservoirId") == table_id
+    }
+
+
+def _begin(checkpoint: Path, batch: int) -> Sources:
+    """Return the offsets at which a finished batch began; empty where that cannot be known.
+
+    It is the end of the newest batch before it whose file is there: who tracks progress asynchronously leaves some out. Where
+    none is there, and the next batch has begun, Spark starts with that one, and so at this one's end.
+    """
+    folder = checkpoint / "offsets"
+    try:
+        numbers = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
+        found = max((number for number in numbers if number < batch), default=batch if batch + 1 in numbers else None)
+        return _offsets_of(parse_offsets(found, (folder / str(found)).read_bytes())) if found is not None else []
+    except OSError:  # the query goes on meanwhile, and deletes the files of old batches
+        return []
 
 
 def _beginnings(reader: ReaderSpec, checkpoint: Path) -> Iterator[dict[str, Any]]:
@@ -87,40 +126,32 @@ def _beginnings(reader: ReaderSpec, checkpoint: Path) -> Iterator[dict[str, Any]
             yield source
 
 
-def _newest_finished(reader: ReaderSpec, checkpoint: Path, batches: int) -> list[list[dict[str, Any]]]:
-    """Return the offset of each source at the ends of the newest finished batches, the newest first.
-
-    Args:
-        reader: Whose checkpoint it is.
-        checkpoint: The folder.
-        batches: How many; there are fewer where the query has not done as many.
-    """
+def _newest_finished(reader: ReaderSpec, checkpoint: Path) -> tuple[int, Sources]:
+    """Return the newest finished batch, and the offset of each source at its end."""
     for reading in range(1, _READINGS + 1):
         try:
             batch = _newest(checkpoint / "commits")
             if batch is None:
                 raise ReaderUnreadableError(reader.name, checkpoint, "it has finished no batch yet, so it may need everything")
             commit = parse_commit(batch, (checkpoint / "commits" / str(batch)).read_bytes())
-            wanted = range(batch, max(batch - batches, -1), -1)
-            offsets = [parse_offsets(number, (checkpoint / "offsets" / str(number)).read_bytes()) for number in wanted]
+            offsets = parse_offsets(batch, (checkpoint / "offsets" / str(batch)).read_bytes())
         except OSError as exc:
             # The query goes on meanwhile, and deletes the files of old batches.
             if reading == _READINGS:
                 reason = f"{exc.filename or checkpoint}: {exc.strerror or exc}"
                 raise ReaderUnreadableError(reader.name, checkpoint, reason) from exc
             continue
-        flaws = [(batch, commit.flaw), *((file.batch, file.flaw) for file in offsets)]
-        number, flaw = next((found for found in flaws if found[1] is not None), (batch, None))
+        flaw = commit.flaw or offsets.flaw
         if flaw is None:
-            return [_offsets_of(file.sources) for file in offsets]
+            return batch, _offsets_of(offsets)
         if reading == _READINGS:
-            raise ReaderUnreadableError(reader.name, checkpoint, f"the files of its batch {number} cannot be read: {flaw}")
+            raise ReaderUnreadableError(reader.name, checkpoint, f"the files of its batch {batch} cannot be read: {flaw}")
     raise AssertionError("the last reading returns or raises")
 
 
-def _offsets_of(lines: Sequence[str | None]) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in lines if line is not None]
-    return [source for source in found if isinstance(source, dict)]
+def _offsets_of(file: OffsetsFile) -> Sources:
+    found = [json.loads(line) if line is not None else None for line in file.sources]
+    return [source if isinstance(source, dict) else None for source in found]
 
 
 def _newest(commits: Path) -> int | None:
