@@ -22,7 +22,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-stored bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
@@ -88,6 +88,10 @@ lint-beside-archive: install
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
 	@pytest -q -m unit -n 2 tests/unit
+
+test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
+	@echo "== unit tests with new examples"
+	@LAKEBOUND_CHAOS=full pytest -q -m unit -n 2 tests/unit
 
 # One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. What one process must do alone comes first,
 # and short tests last, so that the processes end together.

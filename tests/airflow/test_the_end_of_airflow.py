@@ -13,7 +13,7 @@ from lakebound.control.applications import app_is_alive
 from lakebound.control.process_identity import is_running
 from lakebound.local.airflow_view import airflow_health
 from tests.support.airflow.real_stack import Stack
-from tests.support.live_processes import asked_of_each, family_of, kill_all
+from tests.support.live_processes import asked_of_each, family_of, kill_all, processes_with
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
@@ -37,8 +37,7 @@ def test_an_airflow_without_its_main_process_ends_whole_and_the_streams_go_on(st
 
     # What was killed may need a moment to go on a busy machine.
     wait_until(lambda: not any(map(is_running, family)), 10, "the end of Airflow's processes")
-    environments = asked_of_each(psutil.process_iter(), psutil.Process.environ)
-    assert str(stack.airflow.home) not in {environment.get("AIRFLOW_HOME") for environment in environments.values()}
+    assert processes_with("AIRFLOW_HOME", str(stack.airflow.home)) == []
     assert not stack.airflow.is_running
     assert app_is_alive(stack.control("orders"))
     assert stack.progress("orders").app_id == stream.app_id

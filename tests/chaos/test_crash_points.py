@@ -9,8 +9,8 @@ in each lane, with a transform, and at other points than in the lane before. Sho
 (LAKEBOUND_CHAOS=full) kills at every point of every lane, and adds other batches and pipelines of one table.
 
 Between the last kill, when both tables have the batch, and the restart the tables of the short form are compacted and expired,
-and in the long form those that Spark writes, too: nothing lands twice. What plain Spark makes of the same shows
-``test_plain_spark_after_crash.py``.
+and in the long form those that Spark writes, too: nothing lands twice. The plain restart after such a kill is in the long form.
+What plain Spark makes of the same shows ``test_plain_spark_after_crash.py``.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
 
         pages = list(ui_pages(application))
         arguments = command_lines(application)
-        assert _listening(application) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "others reach the Spark UI, or the driver"
+        listening = _listening(application)
+        assert listening and listening <= {"127.0.0.1", "::ffff:127.0.0.1"}, "others reach the Spark UI, or the driver"
         checkpoint_files = [path for path in folder.rglob("checkpoints/*/*/offsets/*") if path.is_file()]
         application.terminate_group()
         outcome = application.ended()

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
-from tests.support.forked_python import ForkedPython
+from tests.support.forked_python import run_forked
 from tests.support.stores import expected, landing
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
@@ -66,7 +66,7 @@ class World:
     def run(self, epoch: int, batches: int, faults: str) -> int:
         """Run an application of its own process group to its end: its exit code."""
         command = [landing.__file__, str(self.home), self.spec.model_dump_json(), str(epoch), str(batches)]
-        return ForkedPython(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, self.home / "log").wait(120)
+        return run_forked(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, self.home / "log", timeout_seconds=120)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from tests.support.forked_python import ForkedPython
+from tests.support.forked_python import run_forked
 from tests.support.kafka.makers import TopicMaker
 from tests.support.topics import landing
 from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
@@ -191,4 +191,4 @@ def test_a_compacted_topic_takes_no_row_without_a_key_and_is_not_compared(
 def run(home: Path, broker: Broker, topic: str, epoch: int, batches: int, faults: str) -> int:
     """Run an application of its own process group to its end: its exit code."""
     command = [landing.__file__, str(home), broker.bootstrap_servers, topic, str(epoch), str(batches)]
-    return ForkedPython(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, home / "log").wait(120)
+    return run_forked(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, home / "log", timeout_seconds=120)

@@ -1,7 +1,8 @@
 """Python processes that begin with the product's modules imported, which costs each a second or two of CPU.
 
 One server per process of tests imports them once, and is forked for each (``multiprocessing``'s fork server). So it suits what
-needs a process of its own, where how Python starts is not what is tested.
+needs a process of its own, where how Python starts is not what is tested: its command line in /proc is the server's, and
+``PYTHONUNBUFFERED`` and the like have no effect.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import atexit
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +25,8 @@ from tests.support.waiting import wait_until
 
 _IMPORTED = ["lakebound_spark.stream.application", "lakebound.landing.to_stores.postgres_store"]
 _START_SECONDS = 60.0
+SERVER_IS_GONE = 255
+"""The exit code of a process whose server has ended before it: nobody knows whether it still runs."""
 
 
 class ForkedPython:
@@ -42,7 +46,7 @@ class ForkedPython:
         assert pid is not None
         self.pid = pid
         # Who ends it ends its process group.
-        wait_until(lambda: self.poll() is not None or os.getpgid(pid) == pid, _START_SECONDS, "a session", poll_seconds=0.005)
+        wait_until(lambda: self.poll() is not None or _leads(pid), _START_SECONDS, "a session", poll_seconds=0.005)
 
     @property
     def returncode(self) -> int | None:
@@ -64,6 +68,26 @@ class ForkedPython:
         if code is None:
             raise subprocess.TimeoutExpired(f"forked Python {self.pid}", timeout or 0.0)
         return code
+
+
+def run_forked(command: Sequence[str], environment: Mapping[str, str], log: Path, timeout_seconds: float) -> int:
+    """Run it to its end, and return the exit code; one that does not end in time is killed, and fails the test."""
+    process = ForkedPython(command, environment, log)
+    try:
+        return process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+        raise AssertionError(
+            f"it did not end within {timeout_seconds:g} s: {log.read_text(errors='replace')[-4000:]}"
+        ) from None
+
+
+def _leads(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 @cache

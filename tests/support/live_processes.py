@@ -12,18 +12,34 @@ T = TypeVar("T")
 
 
 def family_of(pid: int) -> list[psutil.Process]:
-    """Return a process and all that it started."""
-    root = psutil.Process(pid)
-    return [root, *root.children(recursive=True)]
+    """Return a process and all that it started; nothing where it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    return []
 
 
 def asked_of_each(processes: Iterable[psutil.Process], ask: Callable[[psutil.Process], T]) -> dict[psutil.Process, T]:
-    """Return what each process answers; those that have ended, or that this user may not ask, are left out."""
+    """Return what each process answers; those that have ended are left out.
+
+    Raises:
+        psutil.AccessDenied: This user may not ask one of them.
+    """
     answers = {}
     for process in processes:
-        with suppress(psutil.Error, ProcessLookupError):  # os says the latter
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # os says the latter
             answers[process] = ask(process)
     return answers
+
+
+def processes_with(variable: str, value: str) -> list[psutil.Process]:
+    """Return all that have this variable in their environment, as far as this user may see it."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(variable) == value:
+                found.append(process)
+    return found
 
 
 def kill_all(processes: Iterable[psutil.Process]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from lakebound.control.process_identity import is_running
-from tests.support.live_processes import asked_of_each, kill_all
+from tests.support.live_processes import kill_all, processes_with
 from tests.support.streams.pipelines import REPOSITORY
 from tests.support.waiting import wait_until
 
@@ -66,8 +66,7 @@ class Machine:
 
     def processes(self) -> list[psutil.Process]:
         """Return what of it runs, and nothing of a machine with its name in another test."""
-        environments = asked_of_each(filter(is_running, psutil.process_iter()), psutil.Process.environ)
-        return [process for process, variables in environments.items() if variables.get("LAKEBOUND_HOME") == str(self.home)]
+        return list(filter(is_running, processes_with("LAKEBOUND_HOME", str(self.home))))
 
     def die(self) -> None:
         """Kill all that runs on it at once, and delete its disk."""

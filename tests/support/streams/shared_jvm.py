@@ -23,7 +23,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from pyspark.serializers import read_int
 
 from lakebound.landing.spark_command import is_local
-from tests.support.forked_python import ForkedPython
+from tests.support.forked_python import SERVER_IS_GONE, ForkedPython
 from tests.support.waiting import wait_until
 
 _OF_THE_JVM = ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions", "spark.driver.memory")
@@ -106,7 +106,7 @@ class SharedJvm:
         if self._borrower is None:
             return True
         code = self._borrower.poll()
-        if code is not None and code < 0:
+        if code is not None and (code < 0 or code == SERVER_IS_GONE):
             self.end()  # who is killed leaves its Spark at work
         return code is not None
 

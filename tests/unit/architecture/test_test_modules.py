@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.syntax import nodes_of
 
 TESTS = Path(__file__).parents[2]
-ALL_SLEEP = re.compile(r'setattr\((\w+\.)?time, "sleep"|setattr\("time\.sleep"')
+ALL_SLEEP = re.compile(r"""\btime["']?, ["']sleep["']|["'][\w.]*\btime\.sleep["']""")
 PAUSES = "support/pauses/file_operations.py"
 """Its actors pass a gate instead, and everybody else sleeps as before."""
 IMPORT = re.compile(r"^\s*from \S*\b(test_\w+|conftest) import", re.MULTILINE)

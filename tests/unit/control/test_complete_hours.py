@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lakebound.control.complete_hours import (
@@ -143,6 +143,8 @@ def test_a_clock_that_was_ahead_and_is_set_back_leaves_no_hour_out(
     world.look()
     for step in before:
         world.take(*step)
+    # By then the true time may be where the wrong one was: nothing shows that this cut-off was taken too early.
+    assume(world.known is None or world.known.cut_off is None or world.known.cut_off.taken_at_ms > world.now_ms)
     world.ahead_ms, told, begin = 0, len(world.told), world.now_ms // HOUR_MS if from_the_first_look else BEGIN
     # Announcements then begin with the present hour: of what was landed of earlier ones until now nothing is said.
     unsaid = len(world.entries) if from_the_first_look else 0
