@@ -98,7 +98,7 @@ test-generated: install ## Run the unit tests with generated examples that are n
 test-real: class-archive ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
 	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
-	  -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
+	  -n 4 --dist loadgroup --no-loadscope-reorder --durations=10
 
 test-local: install ## Run the tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"

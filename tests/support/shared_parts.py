@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+ALONE = ("unit", "local")
+"""Folders of tests that share no part."""
 
 
 class SharedParts(LoadScopeScheduling):
@@ -11,14 +15,27 @@ class SharedParts(LoadScopeScheduling):
     One also runs all that use Spark's sessions: the first tests of a session cost 40 s of CPU, in which its JVM loads and
     compiles what the later ones need, too.
 
-    Unit and local tests go to whoever is free. This is what ``xdist_group`` marks are for, but xdist 3.8.0 writes them into an
-    attribute of the tests that pytest 9.2 does not read.
+    Unit and local tests go to whoever is free. The last process takes no others as long as there are some: they fill the time
+    in which the others wait, and the cores would be idle.
+
+    This is what ``xdist_group`` marks are for, but xdist 3.8.0 writes them into an attribute of the tests that pytest 9.2 does
+    not read.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         """Return what the test shares with those of the same process."""
         file = nodeid.split("::", 1)[0]
-        folder = file.split("/")[1]
-        if folder in ("unit", "local"):
+        folder = _folder(nodeid)
+        if folder in ALONE:
             return nodeid
         return folder if folder in ("airflow", "spark") else file
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a process its next tests: the last one those that share nothing."""
+        if node is self.nodes[-1] and (alone := next((scope for scope in self.workqueue if _folder(scope) in ALONE), None)):
+            self.workqueue.move_to_end(alone, last=False)
+        super()._assign_work_unit(node)
+
+
+def _folder(scope: str) -> str:
+    return scope.partition("::")[0].removeprefix("tests/").split("/")[0]
