@@ -87,7 +87,7 @@ lint-beside-archive: install
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
-	@pytest -q -m unit -n 2 tests/unit
+	@pytest -q -m unit -n 3 tests/unit
 
 test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
 	@echo "== unit tests with new examples"
