@@ -91,7 +91,7 @@ test-unit: install ## Run the tests without a JVM and without Airflow's database
 
 test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
 	@echo "== unit tests with new examples"
-	@LAKEBOUND_CHAOS=full pytest -q -m unit -n 2 tests/unit
+	@LAKEBOUND_CHAOS=full pytest -q -m unit -n 3 tests/unit
 
 # One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. What one process must do alone comes first,
 # and short tests last, so that the processes end together.

@@ -5,13 +5,8 @@ The long form (LAKEBOUND_CHAOS=full) has 10,000 of them, tries the release befor
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +16,7 @@ from tests.support.kafka.journal import Journal, value_hash
 from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
-from tests.support.streams.command_line import answer
+from tests.support.streams.command_line import answer, environment_of, killed
 from tests.support.streams.landing_transforms import expected_tag_rows
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import TAG_ROWS, Pipeline, make_pipeline
@@ -58,13 +53,8 @@ class Scene:
         return said
 
     def killed(self, *arguments: str, faults: str) -> dict[str, Any]:
-        """Run the command as a process, whose application the faults kill, check its exit code and return what it says."""
-        command = [str(Path(sys.executable).parent / "lakebound"), "quarantine", "events", "--json", *arguments]
-        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
-        assert done.returncode == 1, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
+        """Run the command as a process, whose application the faults kill, and return what it says."""
+        return killed("quarantine", "events", *arguments, faults=faults, timeout_seconds=DEADLINE_SECONDS)
 
     def send_good(self, numbers: range) -> None:
         """Send records that land at once."""
@@ -84,10 +74,6 @@ class Scene:
         found = [judge_table(self.landed, table.id, table_rows(read(table))) for table in self.pipeline.spec.tables]
         found.append(judge_quarantine(quarantined, quarantine.id, quarantine_rows(read(quarantine))))
         return [str(judgement) for judgement in found if not judgement.is_clean]
-
-    def _log(self, said: str) -> str:
-        found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
-        return "\n".join(found[-1].read_text(errors="replace").splitlines()[-60:]) if found else ""
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +103,7 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         fixed.add(value_hash(as_json(columns)))
         producer.send(name, as_json(columns), rows=rows, fate="table" if rows else "nothing", partition=partition)
     producer.flush()
-    with applications() as starter, pytest.MonkeyPatch.context() as patch:
-        for variable, value in {**pipeline.settings.environment(), "LAKEBOUND_PIPELINES": str(file.parent)}.items():
-            patch.setenv(variable, value)
+    with applications() as starter, environment_of(pipeline.settings, file.parent):
         application = starter.start(pipeline)
         found = Scene(pipeline, journal, producer, application, fixed)
         found.send_good(range(100_000, 100_000 + GOOD))

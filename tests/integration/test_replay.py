@@ -5,13 +5,8 @@ The short form is killed between the commits of the two tables; the long form (L
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +16,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
-from tests.support.streams.command_line import answer
+from tests.support.streams.command_line import answer, environment_of, killed
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
@@ -54,21 +49,12 @@ class Backfill:
         return said
 
     def killed(self, *arguments: str, faults: str) -> dict[str, Any]:
-        """Run the command as a process, whose application the faults kill, check its exit code and return what it says."""
-        command = [str(Path(sys.executable).parent / "lakebound"), "replay", "events", "--json", *arguments]
-        environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
-        assert done.returncode == 1, f"exit code {done.returncode}: {done.stderr}\n{self._log(done.stderr)}"
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
+        """Run the command as a process, whose application the faults kill, and return what it says."""
+        return killed("replay", "events", *arguments, faults=faults, timeout_seconds=DEADLINE_SECONDS)
 
     def missing(self) -> int:
         """Return what the deep proof misses."""
         return prove(self.pipeline.spec, places_of(self.pipeline.settings, "default"), deep=True).missing
-
-    def _log(self, said: str) -> str:
-        found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
-        return "\n".join(found[-1].read_text(errors="replace").splitlines()[-60:]) if found else ""
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +74,7 @@ def backfill(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     file = pipeline.settings.home / "events.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
-    with applications() as starter, pytest.MonkeyPatch.context() as patch:
-        for variable, value in {**pipeline.settings.environment(), "LAKEBOUND_PIPELINES": str(file.parent)}.items():
-            patch.setenv(variable, value)
+    with applications() as starter, environment_of(pipeline.settings, file.parent):
         application = starter.start(pipeline)
         application.wait_running()
         yield Backfill(pipeline, journal, producer, application)

@@ -12,11 +12,13 @@ T = TypeVar("T")
 
 
 def family_of(pid: int) -> list[psutil.Process]:
-    """Return a process and all that it started; nothing where it has ended."""
-    with suppress(psutil.NoSuchProcess):
-        root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
-    return []
+    """Return a process and all that it started.
+
+    Raises:
+        psutil.NoSuchProcess: It has ended: what is asked of its family would be asked of nobody.
+    """
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
 
 
 def asked_of_each(processes: Iterable[psutil.Process], ask: Callable[[psutil.Process], T]) -> dict[psutil.Process, T]:

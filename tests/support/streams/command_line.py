@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +16,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from lakebound.cli import app
+from lakebound.control.processes import last_lines
 from lakebound.landing import brokers
 from lakebound.settings import Settings, load_settings
 
@@ -50,3 +56,30 @@ def lakebound(*arguments: str, code: int = 0) -> Result:
 def answer(*arguments: str, code: int = 0) -> Any:
     """Run a command with ``--json`` and return what it says."""
     return json.loads(lakebound(*arguments, "--json", code=code).stdout)
+
+
+@contextmanager
+def environment_of(settings: Settings, pipelines: Path) -> Iterator[None]:
+    """Have commands of this process, and of those that it starts, work on these places, and on the pipelines of a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**settings.environment(), "LAKEBOUND_PIPELINES": str(pipelines)}.items():
+            patch.setenv(name, value)
+        yield
+
+
+def killed(*arguments: str, faults: str, timeout_seconds: float) -> Any:
+    """Run a command with ``--json`` as a process whose application the faults kill, and return what it says.
+
+    Never in this process: LAKEBOUND_FAULTS would kill it.
+    """
+    command = [str(Path(sys.executable).with_name("lakebound")), *arguments, "--json"]
+    environment = {**os.environ, "LAKEBOUND_FAULTS": faults}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_seconds, check=False)
+    assert done.returncode == 1, f"exit code {done.returncode}: {done.stderr}\n{_log_named_in(done.stderr)}"
+    return json.loads(done.stdout)
+
+
+def _log_named_in(said: str) -> str:
+    """Return the end of the application's log, which the command names where the application fails."""
+    found = [Path(word.rstrip(";")) for word in said.split() if word.endswith(".log;")]
+    return last_lines(found[-1], 60) if found else ""

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import psutil
+import pytest
 from tests.support.live_processes import asked_of_each, family_of, kill_all
 
 
@@ -18,6 +19,7 @@ def test_who_has_ended_is_left_out_and_not_killed_again() -> None:
     sleeper.wait(30)
 
     kill_all([process])
-    assert family_of(sleeper.pid) == []
+    with pytest.raises(psutil.NoSuchProcess):
+        family_of(sleeper.pid)
     assert asked_of_each([process], psutil.Process.cmdline) == {}
     assert asked_of_each([process], lambda gone: os.getsid(gone.pid)) == {}
