@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -49,6 +50,16 @@ def test_each_route_answers_a_role_as_it_should(client: TestClient, role: str | 
         assert HEADERS.items() <= {name: answer.headers.get(name) for name in HEADERS}.items()
         if role != "editor":
             assert SECRET not in answer.text and "SECRET-VALUE" not in answer.text, one
+
+
+@pytest.mark.parametrize("path", ["/", "/pipelines/pipeline_000", "/runbooks/stall"])
+def test_a_browser_without_a_login_is_sent_to_airflows_login_which_leads_back(client: TestClient, path: str) -> None:
+    answer = client.get(path, headers={"Accept": "text/html,application/xhtml+xml"}, follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/api/v2/auth/login?next={quote(path, safe='')}"
+    assert client.get(path, headers={"Accept": "application/json"}, follow_redirects=False).status_code == 401
+    refused = client.get(path, headers={"Accept": "text/html", ROLE: "nobody"}, follow_redirects=False)
+    assert refused.status_code == 403, "a login would not help"
 
 
 def test_what_is_not_there_is_not_found_by_those_who_may_look(client: TestClient) -> None:

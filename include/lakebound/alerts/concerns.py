@@ -14,6 +14,8 @@ from lakebound.control.runbooks import REFUSAL_RUNBOOKS
 DISK_FULL = "disk-full"
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
 FLOOD, FRESHNESS = "quarantine-flood", "objectives:freshness"
+CATALOG, STORE, CLOCK = "table-unreadable", "target-store", "doctor:clocks-differ"
+TOPIC_MISSING, TOPIC_RECREATED = "topic-missing", "topic-recreated"
 PAUSED, AIRFLOW_AWAY = "airflow:dag-paused", "airflow:unreachable"
 
 INCIDENTS = "incidents"
@@ -48,6 +50,20 @@ _FOLLOWS = {
 
 _STAYS = frozenset({CRASH_LOOP})
 """What does not pass by itself when its cause is over: it is told then at once."""
+
+
+_OUTAGES = frozenset({OUTAGE, CATALOG, STORE})
+_WAITS = frozenset({("application", "waiting"), ("doctor", "broker-unavailable"), ("doctor", "application-waiting")})
+
+
+def is_waited_out(source: str, finding: Finding) -> bool:
+    """Whether it is a server that does not answer, and the application waits for it: nobody is needed while it is short."""
+    return finding.runbook in _OUTAGES and (source, finding.cause) in _WAITS
+
+
+def is_event_of_outage(source: str, concern: str, severity: Severity) -> bool:
+    """Whether an outage ended an application, which is started again: others may be hit, so the message waits a moment."""
+    return source in IMMEDIATE and concern in _OUTAGES and severity is not Severity.CRITICAL
 
 
 def concern_of(source: str, finding: Finding) -> str:

@@ -53,6 +53,11 @@ class Policy(Frozen):
     flap_seconds: float = Field(
         default=1800.0, ge=0, description="A finding that comes back within this time is the same alert."
     )
+    critical_after_seconds: float = Field(
+        default=900.0,
+        ge=0,
+        description="An outage that an application waits for is a warning until it has lasted this long, then it is critical.",
+    )
     grace_seconds: float = Field(
         default=900.0,
         ge=0,
@@ -80,6 +85,8 @@ class Alert(FrozenRecord):
         reminders: How often it was said again.
         flaps: How often it came back soon after it was resolved.
         resolved_at: When its end was told. Kept for a while, for what comes back and for what followed from it.
+        shared: The concern that each of several pipelines has; empty for an alert that is about one of them, or about none.
+        pipelines: Those pipelines, all that were hit since it began.
     """
 
     pipeline: str
@@ -101,6 +108,8 @@ class Alert(FrozenRecord):
     reminders: int = 0
     flaps: int = 0
     resolved_at: Moment | None = None
+    shared: str = ""
+    pipelines: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -137,7 +146,8 @@ class Memory(FrozenRecord):
 class ToldAlert(FrozenRecord):
     """What a message says of one alert; ``also`` is what follows from it, a sentence each.
 
-    ``told_by`` is the source that routes go by, and is not shown; empty: ``source``.
+    ``pipelines`` are those that it hits, where it is about several. ``told_by`` is the source that routes go by, and is not
+    shown; empty: ``source``.
     """
 
     id: str
@@ -150,6 +160,7 @@ class ToldAlert(FrozenRecord):
     runbook: str | None = None
     done: Text = ""
     also: tuple[str, ...] = ()
+    pipelines: tuple[str, ...] = ()
     told_by: str = Field(default="", exclude=True)
 
 

@@ -10,9 +10,21 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lakebound.alerts.concerns import IMMEDIATE, LOOKS_AT_A_START, concern_of, follows, is_symptom, passes, tells_again
-from lakebound.alerts.model import Alert, Memory, Message, MessageKind, Policy, ToldAlert, by_severity, rank
-from lakebound.control.findings import Finding, Findings
+from lakebound.alerts.concerns import (
+    IMMEDIATE,
+    LOOKS_AT_A_START,
+    concern_of,
+    follows,
+    is_event_of_outage,
+    is_symptom,
+    is_waited_out,
+    passes,
+    tells_again,
+)
+from lakebound.alerts.model import EVERYTHING, Alert, Memory, Message, MessageKind, Policy, ToldAlert, by_severity, rank
+from lakebound.alerts.shared_causes import SOURCE as SHARED
+from lakebound.alerts.shared_causes import Member, SharedCause, Used, is_member, root_concern, shared_causes
+from lakebound.control.findings import Finding, Findings, Severity
 
 ConcernKey = tuple[str, str]
 Named = Mapping[ConcernKey, Sequence[tuple[str, Finding]]]
@@ -22,7 +34,13 @@ _MAX_FLAPS = 5
 
 
 def reconcile(
-    memory: Memory, current: Iterable[Findings], policy: Policy, now: float, *, retired: Collection[str] = ()
+    memory: Memory,
+    current: Iterable[Findings],
+    policy: Policy,
+    now: float,
+    *,
+    used: Used | None = None,
+    retired: Collection[str] = (),
 ) -> tuple[Memory, tuple[Message, ...]]:
     """Return what is to be remembered, and the messages to send, in their order.
 
@@ -31,14 +49,20 @@ def reconcile(
         current: What every source last said of every pipeline.
         policy: When something is said.
         now: Epoch seconds.
+        used: What each pipeline uses that others may use, too (``shared_causes.things_used``): one cause, one alert.
         retired: Pipelines that are no more: nobody will look at them again, so what is open of them is over.
     """
     looks = {(found.pipeline, found.source): found for found in current if found.pipeline not in retired}
-    named = _named(looks)
+    looks[EVERYTHING, SHARED] = Findings(source=SHARED, pipeline=EVERYTHING, at=now)
+    named = _named(looks, policy, now)
     known = {alert.key: alert for alert in memory.alerts}
     alerts = {
         key: _updated(known.get(key), key, named.get(key, ()), looks, policy, now) for key in dict.fromkeys((*known, *named))
     }
+    for cause in shared_causes(_members(alerts, named), used or {}, memory.alerts):
+        shared = _of_cause(cause, known, alerts, looks, policy, now)
+        alerts[shared.key] = shared
+        named[shared.key] = [(SHARED, cause.finding())]
     said: dict[tuple[str, MessageKind], list[Alert]] = defaultdict(list)
     kept: list[Alert] = []
     for alert in by_severity(list(alerts.values())):
@@ -57,12 +81,53 @@ def reconcile(
     return Memory(alerts=tuple(kept)), messages
 
 
-def _named(looks: Mapping[ConcernKey, Findings]) -> Named:
+def _named(looks: Mapping[ConcernKey, Findings], policy: Policy, now: float) -> dict[ConcernKey, list[tuple[str, Finding]]]:
     named: defaultdict[ConcernKey, list[tuple[str, Finding]]] = defaultdict(list)
     for (pipeline, source), found in looks.items():
         for finding in found.findings:
-            named[pipeline, concern_of(source, finding)].append((source, finding))
+            named[pipeline, concern_of(source, finding)].append((source, _as_severe_as_it_is(source, finding, policy, now)))
     return named
+
+
+def _as_severe_as_it_is(source: str, finding: Finding, policy: Policy, now: float) -> Finding:
+    """Return a finding; an outage that is short and that the application waits for wakes nobody up."""
+    is_short = is_waited_out(source, finding) and now - finding.since < policy.critical_after_seconds
+    if is_short and finding.severity is Severity.CRITICAL:
+        return finding.model_copy(update={"severity": Severity.WARNING})
+    return finding
+
+
+def _members(alerts: Mapping[ConcernKey, Alert], named: Named) -> list[Member]:
+    """Return the problems of single pipelines that are still there, those whose source has not looked again, too."""
+    found = []
+    for (pipeline, concern), alert in alerts.items():
+        if pipeline != EVERYTHING and alert.is_live and alert.named_by and alert.severity is not Severity.INFO:
+            source = alert.lead.partition(":")[0]
+            lead = named.get((pipeline, concern)) or [(source, _finding_of(alert))]
+            found.append(Member(pipeline, concern, min(lead, key=_first_to_tell)[1]))
+    return found
+
+
+def _finding_of(alert: Alert) -> Finding:
+    body = alert.model_dump(include={"severity", "what", "since", "evidence", "runbook", "done"})
+    return Finding(cause=alert.lead.partition(":")[2] or alert.concern, **body)
+
+
+def _of_cause(
+    cause: SharedCause,
+    known: Mapping[ConcernKey, Alert],
+    alerts: Mapping[ConcernKey, Alert],
+    looks: Mapping[ConcernKey, Findings],
+    policy: Policy,
+    now: float,
+) -> Alert:
+    """Return the alert of a shared cause, as old as the oldest of its parts that nobody was told of."""
+    finding = cause.finding()
+    key = (EVERYTHING, concern_of(SHARED, finding))
+    alert = _updated(known.get(key), key, [(SHARED, finding)], looks, policy, now)
+    parts = [alerts[member.pipeline, member.concern] for member in cause.members]
+    first = min([alert.first_seen, *(part.first_seen for part in parts if not part.is_open)])
+    return alert.model_copy(update={"first_seen": first, "shared": cause.concern, "pipelines": cause.pipelines})
 
 
 def _updated(
@@ -156,7 +221,7 @@ def _opened(alert: Alert, now: float) -> Alert:
 def _is_due(alert: Alert, others: Iterable[Alert], policy: Policy, now: float) -> bool:
     if any(_explains(other, alert, policy, now) for other in others):
         return False
-    if _source(alert) in IMMEDIATE:
+    if _source(alert) in IMMEDIATE and not is_event_of_outage(_source(alert), alert.concern, alert.severity):
         return True
     hold = policy.follow_after_seconds if is_symptom(alert.concern) else policy.open_after_seconds
     return now - alert.first_seen >= hold
@@ -167,9 +232,10 @@ def _source(alert: Alert) -> str:
 
 
 def _explains(other: Alert, alert: Alert, policy: Policy, now: float) -> bool:
-    if other.pipeline != alert.pipeline:
-        return False
-    if not follows(alert.concern, other.concern) and not tells_again(_source(alert), alert.concern, other.concern):
+    hits = other.pipeline == alert.pipeline or alert.pipeline in other.pipelines
+    concern = root_concern(other)
+    is_behind = hits and (follows(alert.concern, concern) or tells_again(_source(alert), alert.concern, concern))
+    if not is_behind and not is_member(alert, other):
         return False
     if other.resolved_at is None:
         return other.opened_at is not None or other.gone_since is None
@@ -195,7 +261,9 @@ def _is_worth_keeping(alert: Alert, policy: Policy, now: float) -> bool:
 
 
 def _message(pipeline: str, kind: MessageKind, group: Sequence[Alert], kept: Iterable[Alert], now: float) -> Message:
-    followers = [alert for alert in kept if alert.pipeline == pipeline and alert.is_live and alert.opened_at is None]
+    followers = [
+        alert for alert in kept if alert.pipeline == pipeline and alert.is_live and alert.opened_at is None and not alert.shared
+    ]
     told = tuple(_told(alert, followers if kind is not MessageKind.RESOLVED else ()) for alert in group)
     digest = hashlib.sha256("\n".join(f"{a.id} {a.told_severity} {a.reminders}" for a in group).encode()).hexdigest()
     return Message(id=f"{pipeline}-{kind.value}-{digest[:16]}", kind=kind, pipeline=pipeline, at=now, alerts=told)
@@ -213,6 +281,7 @@ def _told(alert: Alert, followers: Iterable[Alert]) -> ToldAlert:
         evidence=alert.evidence,
         runbook=alert.runbook,
         done=alert.done,
+        pipelines=alert.pipelines,
         told_by=alert.told_by or source,
         also=tuple(follower.what for follower in followers if follows(follower.concern, alert.concern)),
     )

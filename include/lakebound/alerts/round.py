@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakebound.alerts.disk_findings import disk_findings
 from lakebound.alerts.load import load_alerts_or_default
@@ -12,6 +12,7 @@ from lakebound.alerts.model import EVERYTHING, Memory, Message, MessageKind, Tol
 from lakebound.alerts.outbox import Delivered, Send, deliver
 from lakebound.alerts.reconcile import reconcile
 from lakebound.alerts.routes import AlertsSpec, by_channel
+from lakebound.alerts.shared_causes import Used, things_used
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.alerts.unwritable import is_turn_without_memory, look_at_state, told_at_once
 from lakebound.control.applications import pipelines_with_state
@@ -62,7 +63,9 @@ def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.
         found, problems = read_everything(settings, loaded)
         disks, silent = look_at_disks(settings, alerts.disks, now, remember=True)
         found += [_of_this_file(mistakes, state.memory, now), disk_findings(disks, state.memory, now)]
-        said = _write_down(store, state, found, alerts, now, _retired(state, loaded, settings))
+        used = {name: things_used(spec, str(settings.home)) for name, spec in loaded.specs.items()}
+        retired = _retired(state, loaded, settings)
+        said = _write_down(store, state, found, _Round(alerts, now, used, retired))
     problems = [*mistakes, *problems, *silent]
     if said is None:
         return RoundReport(problems=tuple(problems))
@@ -70,31 +73,44 @@ def run_round(settings: Settings, send: Send, clock: Callable[[], float] = time.
     return RoundReport(said, delivered, tuple(problems), _tidy_up(settings, store, now))
 
 
-def _write_down(
-    store: AlertStore, state: AlertState, found: Sequence[Findings], alerts: AlertsSpec, now: float, retired: Collection[str]
-) -> tuple[Message, ...] | None:
+@dataclass(frozen=True)
+class _Round:
+    """What decides on the messages of one round, beside the findings.
+
+    Attributes:
+        alerts: Channels, routes and times.
+        now: Epoch seconds.
+        used: What each pipeline uses that others may use, too.
+        retired: Pipelines that no file declares any more.
+    """
+
+    alerts: AlertsSpec
+    now: float
+    used: Used
+    retired: Collection[str]
+
+
+def _write_down(store: AlertStore, state: AlertState, found: Sequence[Findings], this: _Round) -> tuple[Message, ...] | None:
     """Queue what is to be said, and return it; None where nobody would know later that it was said, and it is not the time."""
-    home, memory = store.home, state.memory
-    after, said = _next_state(state, [*found, look_at_state(home, None, memory, now)], alerts, now, retired)
+    home, memory, now = store.home, state.memory, this.now
+    after, said = _next_state(state, [*found, look_at_state(home, None, memory, now)], this)
     kept = store.write(after)
     if kept.problem is None:
         return said
-    policy = alerts.policy if kept.is_known_later else told_at_once(alerts.policy)
-    alerts = alerts.model_copy(update={"policy": policy})
-    after, said = _next_state(state, [*found, look_at_state(home, kept.problem, memory, now)], alerts, now, retired)
+    policy = this.alerts.policy if kept.is_known_later else told_at_once(this.alerts.policy)
+    this = replace(this, alerts=this.alerts.model_copy(update={"policy": policy}))
+    after, said = _next_state(state, [*found, look_at_state(home, kept.problem, memory, now)], this)
     is_told = kept.is_known_later or is_turn_without_memory(now)
     store.write(after if is_told else state)
     return said if is_told else None
 
 
-def _next_state(
-    state: AlertState, found: Iterable[Findings], alerts: AlertsSpec, now: float, retired: Collection[str]
-) -> tuple[AlertState, tuple[Message, ...]]:
+def _next_state(state: AlertState, found: Iterable[Findings], this: _Round) -> tuple[AlertState, tuple[Message, ...]]:
     """Return the state in which everything that is to be said is queued, and what that is."""
-    memory, said = reconcile(state.memory, found, alerts.policy, now, retired=retired)
-    after = state.model_copy(update={"memory": memory, "round_at": now})
+    memory, said = reconcile(state.memory, found, this.alerts.policy, this.now, used=this.used, retired=this.retired)
+    after = state.model_copy(update={"memory": memory, "round_at": this.now})
     for message in said:
-        for channel, own in by_channel(message, alerts).items():
+        for channel, own in by_channel(message, this.alerts).items():
             after = after.queued(channel, own)
     return after, said
 

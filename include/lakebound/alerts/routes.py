@@ -91,10 +91,11 @@ class RouteSpec(Frozen):
     to: tuple[str, ...] = Field(min_length=1, description="Channels.")
 
     def fits(self, pipeline: str, alert: ToldAlert) -> bool:
-        """Whether it is for this alert."""
+        """Whether it is for this alert; one that hits several pipelines is for everybody who is told of one of them."""
+        hit = (pipeline, *alert.pipelines)
         return (
             rank(alert.severity) >= rank(self.severity)
-            and any(fnmatchcase(pipeline, pattern) for pattern in self.pipelines)
+            and any(fnmatchcase(one, pattern) for one in hit for pattern in self.pipelines)
             and any(fnmatchcase(alert.told_by or alert.source, pattern) for pattern in self.sources)
         )
 

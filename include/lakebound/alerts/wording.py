@@ -40,24 +40,32 @@ class Links:
 
     Attributes:
         airflow: Address of Airflow's UI; None when it is not known.
-        runbooks: Address of a runbook, with ``{runbook}`` for the page; None: the file in this repository.
+        runbooks: Address of a runbook, with ``{runbook}`` for the page; None: Airflow's page of it, or the file in this
+            repository where no Airflow is known.
     """
 
     airflow: str | None = None
     runbooks: str | None = None
 
-    def page(self, pipeline: str, source: str) -> str | None:
-        """Return the page in Airflow where to look first."""
-        if not self.airflow:
-            return None
+    def page(self, pipeline: str) -> str | None:
+        """Return Lakebound's page in Airflow where to look first: that of the pipeline, or of all."""
+        return self._in_airflow("lakebound/" if pipeline == EVERYTHING else f"lakebound/pipelines/{pipeline}")
+
+    def dag(self, pipeline: str, source: str) -> str | None:
+        """Return the DAG in Airflow that found it, or that runs the pipeline."""
         dag = _DAGS.get(source, "ingest__{pipeline}" if pipeline != EVERYTHING else "alerts").format(pipeline=pipeline)
-        return f"{self.airflow.rstrip('/')}/dags/{dag}"
+        return self._in_airflow(f"dags/{dag}")
 
     def runbook(self, name: str | None) -> str | None:
         """Return where the runbook is."""
         if not name:
             return None
-        return self.runbooks.replace("{runbook}", name) if self.runbooks else f"include/runbooks/{name}.md"
+        if self.runbooks:
+            return self.runbooks.replace("{runbook}", name)
+        return self._in_airflow(f"lakebound/runbooks/{name}") or f"include/runbooks/{name}.md"
+
+    def _in_airflow(self, path: str) -> str | None:
+        return f"{self.airflow.rstrip('/')}/{path}" if self.airflow else None
 
 
 def body_of(message: Message, links: Links) -> dict[str, Any]:
@@ -78,7 +86,8 @@ def body_of(message: Message, links: Links) -> dict[str, Any]:
         "done": lead.done,
         "runbook": lead.runbook,
         "runbook_link": links.runbook(lead.runbook),
-        "page": links.page(message.pipeline, lead.source),
+        "page": links.page(message.pipeline),
+        "dag": links.dag(message.pipeline, lead.source),
         **{name: lead.evidence.get(name) for name in _FACTS_OF_RUN},
         "at": message.at,
         "alerts": [_one(message, told, links) for told in message.alerts],
@@ -95,7 +104,8 @@ def verdict_of(kind: MessageKind, told: ToldAlert) -> str:
 def title_of(message: Message) -> str:
     """Return one line, as the subject of an e-mail."""
     lead, rest = message.alerts[0], len(message.alerts) - 1
-    about = "all pipelines" if message.pipeline == EVERYTHING else message.pipeline
+    everything = f"{len(lead.pipelines)} pipelines" if lead.pipelines else "all pipelines"
+    about = everything if message.pipeline == EVERYTHING else message.pipeline
     more = f" (and {rest} more)" if rest else ""
     shown = cut_text(lead.what.splitlines()[0], _MOST_IN_TITLE)
     return f"[lakebound] {lead.severity.value}: {about}: {_HEADS[message.kind]}{shown}{more}"
@@ -120,7 +130,12 @@ def html_of(message: Message, links: Links) -> str:
 
 def _one(message: Message, told: ToldAlert, links: Links) -> dict[str, Any]:
     facts = told.model_dump(mode="json")
-    return {**facts, "runbook_link": links.runbook(told.runbook), "page": links.page(message.pipeline, told.source)}
+    return {
+        **facts,
+        "runbook_link": links.runbook(told.runbook),
+        "page": links.page(message.pipeline),
+        "dag": links.dag(message.pipeline, told.source),
+    }
 
 
 def _lines(message: Message, told: ToldAlert, links: Links) -> list[tuple[str, str]]:
@@ -128,14 +143,15 @@ def _lines(message: Message, told: ToldAlert, links: Links) -> list[tuple[str, s
     found = [
         (message.kind.value, told.what),
         ("severity", told.severity.value),
-        ("pipeline", message.pipeline),
+        ("pipelines", ", ".join(told.pipelines)) if told.pipelines else ("pipeline", message.pipeline),
         ("since", datetime.fromtimestamp(told.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")),
         ("found by", f"{told.source} ({told.cause})"),
         ("evidence", facts),
         ("follows from it", "; ".join(told.also)),
         ("done already", told.done),
         ("runbook", links.runbook(told.runbook) or ""),
-        ("Airflow", links.page(message.pipeline, told.source) or ""),
+        ("page", links.page(message.pipeline) or ""),
+        ("DAG", links.dag(message.pipeline, told.source) or ""),
         ("alert", told.id),
         ("message", message.id),
     ]

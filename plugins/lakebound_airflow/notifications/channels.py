@@ -20,6 +20,7 @@ from lakebound.alerts.model import Message
 from lakebound.alerts.outbox import NoConnectionError, NotDeliveredError, Send
 from lakebound.alerts.routes import ChannelSpec, HeartbeatSpec
 from lakebound.alerts.wording import Links
+from lakebound.settings import load_airflow_access
 
 if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
@@ -42,7 +43,12 @@ class _Silent:
 
 def sender(runbooks: str | None) -> Send:
     """Return what sends by any channel; ``runbooks`` is the address of the runbooks, if they have one."""
-    return partial(send, links=Links(airflow=conf.get("api", "base_url", fallback=None), runbooks=runbooks))
+    return partial(send, links=Links(airflow=_airflow(), runbooks=runbooks))
+
+
+def _airflow() -> str | None:
+    """Return the address at which people open Airflow: its own setting, else the one at which the watch asks for its health."""
+    return conf.get("api", "base_url", fallback=None) or load_airflow_access().url or None
 
 
 def send(channel: ChannelSpec, message: Message, links: Links) -> None:

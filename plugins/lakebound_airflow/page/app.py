@@ -36,7 +36,7 @@ from lakebound_airflow.page.charts.reading import read_history
 from lakebound_airflow.page.charts.sparklines import Sparklines
 from lakebound_airflow.page.coverage import coverage_rows, read_ledger
 from lakebound_airflow.page.declared import DeclaredPipelines
-from lakebound_airflow.page.headers import set_headers
+from lakebound_airflow.page.headers import ask_for_login, set_headers
 from lakebound_airflow.page.ledger_fragment import ledger_fragment
 from lakebound_airflow.page.overview import overview_of
 from lakebound_airflow.page.pipeline_view import dags_of, pipeline_view
@@ -56,6 +56,7 @@ def make_app() -> FastAPI:
     """Return the app; it is mounted at ``navigation.URL_PREFIX``. It has no pages about itself (OpenAPI)."""
     app = FastAPI(title="Lakebound", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[logged_in])
     set_headers(app)
+    ask_for_login(app)
     _add_files(app)
     declared = DeclaredPipelines()
     _add_data(app, declared)

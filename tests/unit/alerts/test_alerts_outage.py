@@ -1,4 +1,4 @@
-"""A broker is away for 30 minutes: everybody complains, and people get two messages."""
+"""A broker is away for 30 minutes: everybody complains, and people get a warning, a critical message, and the end."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ OBJECTIVES = ObjectivesSpec(freshness_p99_seconds=5, lag_seconds=60)
 class Outage:
     """The stream, its doctor and its objectives through the outage, a minute at a time."""
 
+    pipeline: str = "orders"
     doctor_phase_seconds: int = 0
     leaves_incident: bool = False
     memory: Memory = field(default_factory=Memory)
@@ -45,7 +46,7 @@ class Outage:
         newest = min(newest, now)
         is_up = now - self.app_started_at > STARTS_SECONDS
         return Progress(
-            pipeline="orders",
+            pipeline=self.pipeline,
             app_id=f"app-{self.app}",
             state="waiting" if away and is_up else "running" if is_up else "starting",
             waiting_for="no answer from Kafka" if away and is_up else None,
@@ -62,14 +63,14 @@ class Outage:
         progress = self.progress(now)
         if GONE <= now < BACK and now - max(self.app_started_at, GONE) > GIVES_UP_SECONDS + STARTS_SECONDS:
             reason = str(BrokerUnavailableError("127.0.0.1:1", "timed out"))
-            found = event("orders", "failed", reason, runbook="broker-unavailable", now=now)
+            found = event(self.pipeline, "failed", reason, runbook="broker-unavailable", now=now)
             self.write("stream", now, with_event(self.files["stream"].findings, found))
             self.app, self.app_started_at, self.failures = self.app + 1, now + 5, self.failures + 1
             self.round(now)
         before = self.files.get("stream")
         facts = StreamFacts(Desired(), progress)
         self.write("stream", now, still_wrong(before.findings if before else (), facts, now))
-        self.write("application", now, waiting("orders", progress, now))
+        self.write("application", now, waiting(self.pipeline, progress, now))
         self.write("objectives", now, objective_findings(OBJECTIVES, ObjectiveFacts(progress=progress), now))
         if self.leaves_incident:
             looked = self.files.get("incidents")
@@ -81,7 +82,7 @@ class Outage:
     def incidents(self, now: float) -> list[Incident]:
         """What the first start after the outage writes down of the application that gave up."""
         at = BACK + 20
-        return [Incident(id="i-1", pipeline="orders", kind="unclean_end", at=at, what="app-1 ended")] if now >= at else []
+        return [Incident(id="i-1", pipeline=self.pipeline, kind="unclean_end", at=at, what="app-1 ended")] if now >= at else []
 
     def diagnosis(self, now: float) -> Diagnosis:
         """What the doctor finds: Kafka does not answer, then a stream that is behind, and a start that is not over."""
@@ -97,11 +98,11 @@ class Outage:
             ]
         else:
             rules = []
-        return Diagnosis(subject="orders", findings=tuple(rules))
+        return Diagnosis(subject=self.pipeline, findings=tuple(rules))
 
     def write(self, source: str, now: float, found: tuple[Finding, ...]) -> None:
         kept = found_before(self.files.get(source), found)
-        self.files[source] = Findings(source=source, pipeline="orders", at=now, findings=kept)
+        self.files[source] = Findings(source=source, pipeline=self.pipeline, at=now, findings=kept)
 
     def round(self, now: float) -> None:
         self.memory, said = reconcile(self.memory, self.files.values(), Policy(), now)
@@ -110,14 +111,19 @@ class Outage:
 
 @pytest.mark.parametrize("leaves_incident", [False, True])
 @pytest.mark.parametrize("phase", range(0, 300, 60))
-def test_a_broker_that_is_away_for_half_an_hour_is_two_messages(phase: int, leaves_incident: bool) -> None:
+def test_a_broker_that_is_away_for_half_an_hour_is_a_warning_a_critical_message_and_its_end(
+    phase: int, leaves_incident: bool
+) -> None:
     outage = Outage(doctor_phase_seconds=phase, leaves_incident=leaves_incident)
     for now in range(0, 3 * 3600, 60):
         outage.minute(float(now))
     assert outage.failures >= 2, "the application gave up, and was started again"
-    assert [message.kind for message in outage.said] == [MessageKind.OPENED, MessageKind.RESOLVED], outage.said
-    opened, resolved = outage.said
+    assert [message.kind for message in outage.said] == [MessageKind.OPENED, MessageKind.WORSENED, MessageKind.RESOLVED]
+    opened, worsened, resolved = outage.said
     assert GONE <= opened.at <= GONE + 180
+    assert opened.alerts[0].severity == "warning"
+    assert GONE + Policy().critical_after_seconds <= worsened.at <= GONE + Policy().critical_after_seconds + 360
+    assert worsened.alerts[0].severity == "critical"
     assert BACK <= resolved.at <= CAUGHT_UP + 600
     assert opened.alerts[0].id == resolved.alerts[0].id
     assert opened.alerts[0].runbook == "broker-unavailable"

@@ -156,7 +156,8 @@ def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outs
         "reason": lead.what,
         "runbook": "stall",
         "runbook_link": "https://wiki/stall",
-        "page": "http://127.0.0.1:8080/dags/ingest__orders",
+        "page": "http://127.0.0.1:8080/lakebound/pipelines/orders",
+        "dag": "http://127.0.0.1:8080/dags/ingest__orders",
         "app_id": "app-1",
         "dag_id": None,
         "log_url": "https://airflow/log",
@@ -164,7 +165,8 @@ def test_a_message_says_all_that_a_person_needs_and_escapes_what_comes_from_outs
         "since": 1_700_000_000.0,
     }
     assert {key: body[key] for key in expected} == expected
-    assert [one["page"] for one in body["alerts"]] == [body["page"], "http://127.0.0.1:8080/dags/checkpoint_health"]
+    assert [one["dag"] for one in body["alerts"]] == [body["dag"], "http://127.0.0.1:8080/dags/checkpoint_health"]
+    assert Links(airflow="http://127.0.0.1:8080").runbook("stall") == "http://127.0.0.1:8080/lakebound/runbooks/stall"
     assert body_of(message.model_copy(update={"kind": MessageKind.RESOLVED}), links)["verdict"] == "resolved"
     assert title_of(message) == "[lakebound] critical: orders: still: <b>app-1</b> has been silent for 61 s (and 1 more)"
     text, page = text_of(message, Links()), html_of(message, links)

@@ -163,7 +163,7 @@ def test_the_message_has_figures_and_no_text_of_an_incident(settings: Settings) 
         "report",
         "info",
         "*",
-        "http://airflow/dags/alerts",
+        "http://airflow/lakebound/",
     )
     assert body["alerts"][0]["evidence"] == {
         "day": "2026-11-24", "pipelines": 2, "records_read": 1100, "rows": 1040,
