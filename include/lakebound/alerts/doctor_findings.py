@@ -25,7 +25,7 @@ _TEXT = 200
 def doctor_findings(diagnosis: Diagnosis, now: float) -> tuple[Finding, ...]:
     """Return what of a diagnosis is wrong; what a later look may call well is not.
 
-    Of a pipeline that nobody has started nothing is: who starts it is told by then.
+    Of a pipeline that nobody has asked to start nothing is: who starts it is told by then.
     """
     if any(rule.rule == NEVER_STARTED for rule in diagnosis.findings):
         return ()

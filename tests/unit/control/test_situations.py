@@ -63,6 +63,20 @@ def test_a_pipeline_that_nobody_has_started_has_no_alert() -> None:
     assert doctor_findings(found, NOW) == ()
 
 
+def test_a_pipeline_whose_start_was_asked_for_and_that_nobody_starts_is_an_alert_and_hides_no_outage() -> None:
+    asked = Desired(by="ada", since=NOW - 600)
+    found = doctor_findings(
+        diagnosis(desired=asked, kafka=KafkaLook(problem="unavailable", sentence="no answer from Kafka")), NOW
+    )
+    assert {one.cause: one.severity for one in found} == {"broker-unavailable": "critical", "start-missing": "warning"}
+    (missing,) = (one for one in found if one.cause == "start-missing")
+    assert "by ada" in missing.what and "lakebound run orders --detach" in missing.what
+    just_asked = diagnosis(
+        desired=Desired(by="ada", since=NOW - 10), kafka=KafkaLook(problem="unavailable", sentence="no answer from Kafka")
+    )
+    assert doctor_findings(just_asked, NOW) == (), "Airflow is given the time to start it"
+
+
 @pytest.mark.parametrize(("waited", "is_told"), [(10.0, False), (299.0, False), (301.0, True)])
 def test_a_topic_is_awaited_for_five_minutes_before_anybody_is_told(waited: float, is_told: bool) -> None:
     own = waits(NOW - waited)

@@ -54,7 +54,18 @@ def held_or_stopped(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 def never_started(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The pipeline was never started, and nothing has been landed."""
-    if facts.is_wanted and facts.living is None and not facts.has_run and not facts.unreadable:
+    if not facts.is_wanted or facts.living is not None or facts.has_run or facts.unreadable:
+        return
+    asked_at = facts.desired.since if facts.desired is not None else 0.0
+    if asked_at and facts.now - asked_at >= START_SECONDS:
+        by = f" by {facts.desired.by}" if facts.desired is not None and facts.desired.by else ""
+        sentence = (
+            f"it should run: a start was asked for{by} at {situations.clock_time(asked_at)}, but no application was started. "
+            f"Records wait in Kafka. Check that Airflow runs and that its DAG ingest__{facts.spec.pipeline} is there: "
+            f"lakebound status; without Airflow: lakebound run {facts.spec.pipeline} --detach"
+        )
+        yield warning("start-missing", sentence, "application-dead")
+    else:
         yield starting("never-started", str(situations.never_started(facts.spec.pipeline)))
 
 
