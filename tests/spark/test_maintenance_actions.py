@@ -17,7 +17,7 @@ from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.iceberg_spark import act_in_spark, start_spark
 from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
-from tests.support.tables.maintained import compaction, content, live_files_of, small_commits
+from tests.support.tables.maintained import compaction, content, live_files_of, small_commits, stale_carries
 from tests.support.tables.taking import taking_stream
 from tests.support.waiting import wait_until
 
@@ -210,6 +210,7 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
     assert ended.is_set(), "the stream failed"
     assert all(isinstance(done, StepEffect) for done in results), results
     assert sum(done.commits for done in results) == COMPACTIONS and results[0].files_before >= 60
+    assert stale_carries(spec, at) == [], "each carries the entry of the version that it follows"
     table = open_table(spec, at)
     view = table.read_ledger()
     assert landed_offsets(table) == list(range(landed)) and landed > 62

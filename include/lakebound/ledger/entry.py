@@ -70,6 +70,8 @@ class Entry(FrozenRecord):
     ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
     ``rows`` are rows of the table; an explode makes more rows than records.
+    ``carries``: a ``carry`` is committed onto the version at which the named entry counted, so it is as new as its own commit.
+    Without the name it was read before the maintenance began, and rows may have landed meanwhile.
     ``quarantine`` is the id of the table that holds the pipeline's bad records, as its application said when it started.
     ``former`` is the coverage of earlier incarnations of recreated topics, whose rows are in the table, too.
     ``releases`` are covered offsets whose outcome this commit changes. A ``release`` lands records that were quarantined
@@ -107,6 +109,7 @@ class Entry(FrozenRecord):
         default=None, description="Hours of this commit's rows; None where the pipeline announces no complete hours."
     )
     quarantine: str | None = None
+    carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
     delivery: Literal["at_least_once"] | None = Field(
         default=None,
         description="Of a topic in real time: rows are sent before the entry that counts them, so a row of the time after the "
@@ -163,7 +166,11 @@ def decode(text: str | None, where: str) -> Entry | None:
 
 
 def carried(entry: Entry) -> Entry:
-    """Return the entry as a commit carries it on that lands nothing: maintenance, or a change of the table's columns."""
+    """Return the entry as a commit carries it on that lands nothing: maintenance, or a change of the table's columns.
+
+    Args:
+        entry: What counts at the version onto which it is committed. A commit that lands on another version carries that one's.
+    """
     return Entry(
         kind="carry",
         pipeline=entry.pipeline,
@@ -173,6 +180,7 @@ def carried(entry: Entry) -> Entry:
         former=entry.former,
         released=entry.released,
         quarantine=entry.quarantine,
+        carries=entry.carries if entry.kind == "carry" else entry.commit,
     )
 
 

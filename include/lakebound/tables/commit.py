@@ -28,6 +28,7 @@ from lakebound.redaction import redacted
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.outages import is_full_disk, passes
 from lakebound.tables.prepared import StalePreparedError
+from lakebound.tables.stale_ledger import check_rows_known
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 from lakebound.tables.target import LandingTarget
 
@@ -120,6 +121,7 @@ def commit_entry(
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
         LedgerWentBackError: The table was rolled back meanwhile, perhaps with this commit.
+        LedgerBehindError: All that is left of the ledger is an entry carried on before rows landed that are in the table.
         ReleaseOvertakenError: Of a ``release`` or a ``recall``: another one was faster, or its offsets are not covered; look at
             the rows again.
         LeaseLostError: A later application writes for this pipeline.
@@ -132,6 +134,7 @@ def commit_entry(
     """
     commit = commit or (lambda entry: table.commit(files, entry))
     reason, is_passing, full = "", True, None
+    _check_rows_known(table, view, draft)
     for attempt in range(1, attempts + 1):
         entry = _next_entry(table, view, draft, own_epoch)
         try:
@@ -151,6 +154,7 @@ def commit_entry(
             on_commit_wait(_wait_seconds(attempt))
         before, view = view, _reread(table, draft, attempt, reread_seconds)
         _check_epoch(view, draft, own_epoch)
+        _check_rows_known(table, view, draft)
         found = _own_commit(table, before, draft)
         if found is not None:
             _check_holds(table, found.entry.coverage, view, draft)
@@ -176,10 +180,12 @@ def read_on(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int
     Raises:
         LeaseLostError: A later application writes for this pipeline.
         LedgerWentBackError: The table was rolled back meanwhile.
+        LedgerBehindError: As ``commit_entry`` says.
         CommitUnknownError: The ledger cannot be read.
     """
     after = _reread(table, draft, 1, 120.0)
     _check_epoch(after, draft, own_epoch)
+    _check_rows_known(table, after, draft)
     _check_goes_on(table, view, after, draft)
     return after
 
@@ -187,6 +193,12 @@ def read_on(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int
 def _check_epoch(view: LedgerView, draft: Entry, own_epoch: int) -> None:
     if view.epoch > own_epoch:
         raise LeaseLostError(draft.pipeline, own_epoch, view.epoch)
+
+
+def _check_rows_known(table: LandingTarget, view: LedgerView, draft: Entry) -> None:
+    """Raise when rows lie beyond an entry that may lag: whatever follows it would be read again. A reset says what is there."""
+    if draft.kind != "reset" and view.may_lag:
+        check_rows_known(table, view)
 
 
 def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int) -> Entry:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.fence import epoch_of
 from lakebound.tables.places import Places
-from lakebound.tables.table import LedgerView, Table
+from lakebound.tables.table import LedgerView, ReconstructedCoverage, Table
+from lakebound.tables.target import LandingTarget
 
 
-def rows_beyond(table: Table, view: LedgerView) -> Offsets:
-    """Return the offsets of rows that the entry does not know of; looked for only where a ``carry`` has to count.
+@runtime_checkable
+class HoldsRows(Protocol):
+    """A target whose rows tell which offsets it holds."""
 
-    Maintenance carries on the entry that it has read; a batch may have landed meanwhile, and its commit be expired since.
+    def reconstruct(self) -> ReconstructedCoverage | None:
+        """Work out coverage without entries."""
+
+
+def rows_beyond(table: LandingTarget, view: LedgerView) -> Offsets:
+    """Return the offsets of rows that the entry does not know of; looked for only where the entry may lag.
+
+    Maintenance of an older version carried on the entry that it had read when it began; a batch may have landed meanwhile, and
+    its commit be expired since.
 
     Args:
         table: The table, opened.
         view: The ledger as it was just read from it.
     """
-    if view.entry is None or view.entry.kind != "carry":
+    if view.entry is None or not view.may_lag or not isinstance(table, HoldsRows):
         return {}
     found = table.reconstruct()
     return missing(found.coverage, view.entry.coverage) if found is not None else {}
@@ -29,6 +41,23 @@ def rows_beyond(table: Table, view: LedgerView) -> Offsets:
 def txn_epoch(spec: TableSpec, places: Places) -> int | None:
     """Return the epoch in a Delta log's ``txn``, which no log clean-up removes; None for other formats, or without one."""
     return _read_txn_epoch(places.folder(spec)) if spec.format == "delta" else None
+
+
+def check_rows_known(table: LandingTarget, view: LedgerView) -> None:
+    """Raise LedgerBehindError when rows of the table lie beyond its entry; reads rows or statistics only where it may lag.
+
+    Args:
+        table: The table, opened.
+        view: The ledger as it was just read from it.
+
+    Raises:
+        LedgerBehindError: It is so.
+    """
+    beyond = count(rows_beyond(table, view))
+    if beyond:
+        raise LedgerBehindError(
+            table.spec.id, f"it holds rows of {beyond} offsets that the entry carried on by maintenance does not know"
+        )
 
 
 def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
@@ -42,11 +71,7 @@ def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
     Raises:
         LedgerBehindError: Rows lie beyond a carried entry, or Delta's log was written by a later epoch than the entry's.
     """
-    beyond = count(rows_beyond(table, view))
-    if beyond:
-        raise LedgerBehindError(
-            table.spec.id, f"it holds rows of {beyond} offsets that the entry carried on by maintenance does not know"
-        )
+    check_rows_known(table, view)
     remembered = txn_epoch(table.spec, places)
     if view.entry is not None and remembered is not None and remembered > view.epoch:
         raise LedgerBehindError(

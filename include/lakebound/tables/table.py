@@ -94,6 +94,11 @@ class LedgerView:
         return self.entry.epoch if self.entry else 0
 
     @property
+    def may_lag(self) -> bool:
+        """Whether the table may hold rows that the entry does not know of: only a carry is left, and it names no entry."""
+        return self.entry is not None and self.entry.kind == "carry" and self.entry.carries is None
+
+    @property
     def released(self) -> int:
         """How many offsets were released from quarantine so far."""
         return self.entry.released if self.entry else 0

@@ -22,10 +22,12 @@ from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.catalog import LedgerCatalog
+from lakebound.tables.iceberg.expirable import with_newest_entry
 from lakebound.tables.iceberg.graft import replacement
 from lakebound.tables.iceberg.local_files import local_path, sync_locations
 from lakebound.tables.iceberg.manifests import FILE_PATHS, AvroFields
 from lakebound.tables.iceberg.metadata import metadata_location, next_location, swap
+from lakebound.tables.iceberg.metadata_json import body_bytes, parse_body
 from lakebound.tables.prepared import ManifestReplacement, to_text
 
 _MANIFESTS = AvroFields(ids=(500, 503))
@@ -80,6 +82,7 @@ class SyncedOperations:
             return
         location = next_location(metadata.location(), dict(metadata.properties()), before)
         self._jvm.org.apache.iceberg.TableMetadataParser.overwrite(metadata, self._java.io().newOutputFile(location))
+        self._carry_newest(base, location)
         sync_locations([*_new_files(base, metadata), location], metadata.location())
         if not self._is_swapped(before, location):
             local_path(location).unlink(missing_ok=True)
@@ -92,6 +95,16 @@ class SyncedOperations:
         self._turn.end()
         self._jvm.org.apache.iceberg.CatalogUtil.deleteRemovedMetadataFiles(self._java.io(), base, metadata)
         self._java.refresh()
+
+    def _carry_newest(self, base: Any, location: str) -> None:
+        """Have the new snapshots carry on the entry that counts in ``base``: the action's own is of when it began."""
+        path = local_path(location)
+        written = path.read_bytes()
+        body = parse_body(written)
+        known = {int(snapshot.snapshotId()) for snapshot in base.snapshots()}
+        current = with_newest_entry(body, known, self._table.id)
+        if current != body:
+            path.write_bytes(body_bytes(current, written))
 
     def _is_committed_by_stream(self, base: Any, metadata: Any) -> bool:
         """Whether the stream has made the commit; False: nobody has, and nobody will.

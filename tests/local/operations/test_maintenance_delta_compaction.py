@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.tables.local_tables import genesis, landed_offsets, lander, make_table, offsets, rows
-from tests.support.tables.maintained import compaction, content, live_files_of, small_commits
+from tests.support.tables.maintained import compaction, content, live_files_of, small_commits, stale_carries
 
 from lakebound.ledger.entry import Entry
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
 from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, replace, rewrite
-from lakebound.operations.maintenance.engines import StepLostError, carried_entry
+from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
@@ -91,6 +91,7 @@ def test_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places) -> Non
         results.append(DeltaEngine(at).compact(PLAIN, compaction(PLAIN)))
     streaming.join()
     assert sum(done.commits for done in results) >= 3
+    assert stale_carries(PLAIN, at) == []
     found = open_table(PLAIN, at)
     view = found.read_ledger()
     assert landed_offsets(found) == list(range(120))
@@ -113,7 +114,7 @@ def test_of_two_compactions_at_once_one_is_lost_and_leaves_nothing(at: Places) -
     late = rewrite(handle, root, live_files(handle), compaction(PLAIN))
     assert DeltaEngine(at).compact(PLAIN, compaction(PLAIN)).files_after == 1
     with pytest.raises(StepLostError, match="20 of the rewritten files were removed"):
-        replace(root, PLAIN.id, late, carried_entry(PLAIN, at))
+        replace(root, PLAIN.id, late)
     assert content(PLAIN, at) == before
     assert len(list(root.path.glob("compacted-*"))) == 1 and not (root.path / SCRATCH).exists()
 
@@ -126,7 +127,7 @@ def test_a_compaction_does_not_bring_back_what_a_rewind_undid(at: Places) -> Non
     reset = genesis(epoch=2).model_copy(update={"kind": "reset", "coverage": offsets(0, 5)})
     app.table.restore("5", reset)
     with pytest.raises(StepLostError, match="15 of the rewritten files"):
-        replace(root, PLAIN.id, late, carried_entry(PLAIN, at))
+        replace(root, PLAIN.id, late)
     assert landed_offsets(open_table(PLAIN, at)) == list(range(5))
 
 
@@ -145,9 +146,11 @@ def test_a_commit_that_others_overtake_again_and_again_gets_through(at: Places) 
 
         patch.setattr(delta_rewrite, "live_files", overtaken)
         patch.setattr(delta_rewrite, "_is_committed", lambda *_: False)
-        _, refused = replace(root, PLAIN.id, late, carried_entry(PLAIN, at), on_conflict=lambda: asked.append(len(seen)))
+        _, refused = replace(root, PLAIN.id, late, on_conflict=lambda: asked.append(len(seen)))
     assert refused == 5 == len(asked), "the stream is asked for a turn after each"
     assert landed_offsets(open_table(PLAIN, at)) == list(range(15)) and live_files_of(PLAIN, at) == 6
+    newest = next(open_table(PLAIN, at).entries()).entry
+    assert (newest.kind, newest.coverage, stale_carries(PLAIN, at)) == ("carry", offsets(0, 15), [])
 
 
 def test_files_of_some_size_are_left_alone(at: Places) -> None:

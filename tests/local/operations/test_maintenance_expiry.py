@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from tests.support.tables.foreign_hands import foreign_iceberg
-from tests.support.tables.local_tables import genesis, landed_offsets, lander, make_table
+from tests.support.tables.local_tables import draft, genesis, landed_offsets, lander, make_table, offsets
 from tests.support.tables.maintained import content, rewrite_iceberg, small_commits
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import CommitRefusedError
+from lakebound.ledger.entry import ENTRY_KEY, decode, encode
 from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg.expiry import CollectionForbiddenError, expire
 from lakebound.operations.maintenance.iceberg.reach import needed
@@ -23,7 +24,7 @@ from lakebound.operations.maintenance.steps import ExpireSnapshots, StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg import append as iceberg_append
 from lakebound.tables.iceberg.catalog import LedgerCatalog
-from lakebound.tables.iceberg.expirable import expirable
+from lakebound.tables.iceberg.expirable import expirable, with_newest_entry
 from lakebound.tables.iceberg.local_files import local_path
 from lakebound.tables.iceberg.metadata import metadata_location, read_body
 from lakebound.tables.iceberg.open import open_catalog
@@ -225,3 +226,18 @@ def test_a_carried_entry_alone_protects_the_whole_way() -> None:
     chain = [{"snapshot-id": n, "parent-snapshot-id": n - 1, "summary": {}} for n in range(2, 6)]
     body = {"snapshots": chain, "current-snapshot-id": 5, "refs": {"main": {"snapshot-id": 5}}}
     assert expirable(range(10), body, "t") == set()
+
+
+def test_a_rewrite_that_was_overtaken_carries_the_entry_of_the_snapshot_that_it_then_follows() -> None:
+    def snapshot(number: int, kind: str, end: int, **changes: str) -> dict[str, Any]:
+        entry = draft(0, end, kind=kind).model_copy(update={"coverage": offsets(0, end), "range": {}, "commit": f"c{number}"})
+        text = encode(entry.model_copy(update=changes))
+        return {"snapshot-id": number, "parent-snapshot-id": number - 1, "summary": {ENTRY_KEY: text, "operation": "replace"}}
+
+    body = {"snapshots": [snapshot(1, "land", 10), snapshot(2, "land", 20), snapshot(3, "carry", 10, carries="c1")]}
+    (first, second, made) = with_newest_entry(body, {1, 2}, "t")["snapshots"]
+    assert [first, second] == body["snapshots"][:2] and made["summary"]["operation"] == "replace"
+    entry = decode(made["summary"][ENTRY_KEY], "t")
+    assert entry is not None and (entry.kind, entry.coverage, entry.carries) == ("carry", offsets(0, 20), "c2")
+    lost = {"snapshots": body["snapshots"][2:]}
+    assert with_newest_entry(lost, set(), "t") == lost, "no entry is reached: the check at the start is what refuses it"

@@ -17,7 +17,6 @@ from lakebound.ledger.entry import missing
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.delta.rewrite import live_files, rewrite
 from lakebound.operations.maintenance.delta.rewrite import replace as replace_files
-from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.orphan_files import remove_orphans
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, ExpireSnapshots, RemoveOrphans, Vacuum
@@ -238,7 +237,7 @@ def _handed_over(spec: TableSpec, at: Places, told: Told) -> None:
             root = at.folder(spec)
             handle = open_at(root)
             rewritten = rewrite(handle, root, live_files(handle), compact)
-            replace_files(root, spec.id, rewritten, carried_entry(spec, at), hand_over=Inline(app))
+            replace_files(root, spec.id, rewritten, hand_over=Inline(app))
         else:
             ids = tuple(int(version.version) for version in open_table(spec, at).versions())
             step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deltalake import PostCommitHookProperties
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
 
@@ -37,3 +38,31 @@ def foreign_iceberg(spec: TableSpec, at: Places) -> PyIcebergTable:
     """Return a handle from a catalog that Lakebound knows nothing of."""
     catalog = SqlCatalog(CATALOG_NAME, uri=f"{at.iceberg_catalog_uri}?timeout=60", warehouse=f"file://{at.iceberg_warehouse}")
     return catalog.load_table((spec.namespace, spec.short_name))
+
+
+def forget_all_but_newest(spec: TableSpec, at: Places) -> None:
+    """Keep the newest commit of a table alone, as Delta's log clean-up and Iceberg's expiry can."""
+    if spec.format == "delta":
+        handle = open_at(at.folder(spec))
+        handle.create_checkpoint()
+        for file, _ in (at.folder(spec) / "_delta_log").list():
+            if file.name.endswith(".json") and int(file.name[:20]) < handle.version():
+                file.delete()
+        return
+    foreign = foreign_iceberg(spec, at)
+    current = foreign.metadata.current_snapshot_id
+    older = [snapshot.snapshot_id for snapshot in foreign.metadata.snapshots if snapshot.snapshot_id != current]
+    if older:
+        foreign.maintenance.expire_snapshots().by_ids(older).commit()
+
+
+def commit_without_entry(spec: TableSpec, at: Places) -> None:
+    """Commit to a table, changing no row, as another tool does."""
+    if spec.format == "delta":
+        open_at(at.folder(spec)).alter.set_table_properties(
+            {"delta.checkpoint.writeStatsAsJson": "true"},
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+        )
+        return
+    with foreign_iceberg(spec, at).transaction() as transaction, transaction.update_snapshot().fast_append():
+        pass

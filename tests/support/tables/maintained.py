@@ -22,7 +22,7 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.places import Places
-from lakebound.tables.table import open_table
+from lakebound.tables.table import CommittedEntry, open_table
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.thread_safe import thread_safe
@@ -48,6 +48,19 @@ def content(spec: TableSpec, at: Places) -> Content:
     ]
     digest = hashlib.sha256(repr(sorted(rows, key=lambda row: row[:2])).encode()).hexdigest()
     return Content(len(rows), digest, open_table(spec, at).read_ledger().entry)
+
+
+def stale_carries(spec: TableSpec, at: Places) -> list[str]:
+    """Return the versions whose entry is carried on, and is not that of the newest commit before it which landed or opened."""
+    found, waiting = list[str](), list[CommittedEntry]()
+    for committed in open_table(spec, at).entries():
+        if committed.entry.kind == "carry":
+            waiting.append(committed)
+            continue
+        current = (committed.entry.coverage, committed.entry.epoch, committed.entry.commit)
+        found += [one.version for one in waiting if (one.entry.coverage, one.entry.epoch, one.entry.carries) != current]
+        waiting = []
+    return found
 
 
 def maintained_pipeline(policy: Mapping[str, Any], delta_partition_by: Sequence[str] = ()) -> PipelineSpec:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from deltalake import CommitProperties, PostCommitHookProperties
 
-from lakebound.ledger.entry import encode, new_commit_id
+from lakebound.ledger.entry import ENTRY_KEY, Entry, encode, new_commit_id
 from lakebound.spec.table import TableSpec
+from lakebound.tables.delta.actions import CommitInfo, commit_text
 from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.put import put
+from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from tests.support.tables.foreign_hands import foreign_iceberg
@@ -43,3 +47,16 @@ def expire_iceberg(spec: TableSpec, at: Places) -> int:
     older = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot != current]
     table.maintenance.expire_snapshots().by_ids(older).commit()
     return len(older)
+
+
+def carry(spec: TableSpec, at: Places, entry: Entry) -> None:
+    """Commit an entry that maintenance carries on, without a change of any row."""
+    if spec.format == "delta":
+        folder = at.folder(spec)
+        info = CommitInfo("VACUUM END", time.time_ns() // 1_000_000, encode(entry))
+        tip = read_tip(folder, open_at(folder).version(), spec.id)
+        put(folder, tip, commit_text([info.action()]), spec.id)
+        return
+    foreign = foreign_iceberg(spec, at)
+    with foreign.transaction() as transaction, transaction.update_snapshot({ENTRY_KEY: encode(entry)}).fast_append():
+        pass

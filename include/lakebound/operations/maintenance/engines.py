@@ -160,7 +160,7 @@ def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEf
 
 
 def carried_entry(table: TableSpec, places: Places) -> Entry:
-    """Return the entry that counts, as a maintenance commit carries it on.
+    """Return the entry that counts, as a commit onto the version of this moment carries it on.
 
     Args:
         table: The table.
@@ -178,6 +178,19 @@ def carried_entry(table: TableSpec, places: Places) -> Entry:
     if entry is None:
         raise UnknownLedgerError(table.id)
     return carried(entry)
+
+
+def check_ledger(table: TableSpec, places: Places) -> None:
+    """Check, before a step works, that its commit will find an entry to carry on.
+
+    Args:
+        table: The table.
+        places: Where it is.
+
+    Raises:
+        LakeboundError: As ``carried_entry`` says.
+    """
+    carried_entry(table, places)
 
 
 def told(paths: Sequence[str]) -> tuple[str, ...]:

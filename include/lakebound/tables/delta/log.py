@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.errors import BadEntryError, TableRestoredError
-from lakebound.ledger.entry import Entry
+from lakebound.ledger.entry import Entry, carried
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
@@ -119,6 +119,21 @@ def counting_entry(folder: Location, version: int, table: str) -> CommittedEntry
         if commit.operation == "RESTORE" and commit.entry is None:
             raise TableRestoredError(table, commit.version, commit.restored_to)
     return found
+
+
+def carried_at(folder: Location, version: int, table: str) -> Entry | None:
+    """Return the entry that counts at a version, as the commit after that version carries it on; None where there is none.
+
+    Args:
+        folder: Folder of the table.
+        version: The version that the commit follows.
+        table: Id of the table, for the message.
+
+    Raises:
+        TableRestoredError: As ``counting_entry`` says.
+    """
+    found = counting_entry(folder, version, table)
+    return None if found is None else carried(found.entry)
 
 
 def last_checkpoint(folder: Location) -> int:

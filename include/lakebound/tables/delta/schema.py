@@ -9,10 +9,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from lakebound.errors import TableMismatchError
+from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.ledger.entry import Entry, encode
 from lakebound.storage.location import Location
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
+from lakebound.tables.delta.log import counting_entry
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
@@ -25,7 +26,7 @@ def add_columns(folder: Location, plan: SchemaPlan, entry: Entry | None, table: 
     Args:
         folder: The table's.
         plan: What it lacks.
-        entry: Carried on.
+        entry: Carried on, while it is the one that counts.
         table: Its name, for the message.
 
     Raises:
@@ -70,6 +71,10 @@ def _alter(
         "post_commithook_properties": NO_HOOKS,
     }
     tip = read_tip(folder, handle.version(), table)
+    if entry is not None:
+        counts = counting_entry(folder, tip.version, table)
+        if counts is None or counts.entry.coverage != entry.coverage or counts.entry.epoch != entry.epoch:
+            raise CommitRefusedError(table, "another entry counts than the one that is to be carried on")
     try:
         text = draft_commit(folder, tip.version, lambda scratch: change(scratch, options))
     except (ValueError, DeltaError) as exc:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from lakebound.ledger.entry import ENTRY_KEY
-from lakebound.tables.entries import read_entry
+from lakebound.ledger.entry import ENTRY_KEY, carried, encode
+from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.iceberg.append import delete_dropped_metadata
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.prepared import StalePreparedError
+from lakebound.tables.table import CommittedEntry
 
 
 def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:
@@ -40,6 +41,43 @@ def expirable(asked: Iterable[int], body: Body, table: str) -> set[int]:
             break
         at = known[at].get("parent-snapshot-id")
     return set(asked) & known.keys() - protected
+
+
+def with_newest_entry(body: Body, known: Container[int], table: str) -> Body:
+    """Return the metadata with the entry that counts in each new snapshot that carries one on. Pure.
+
+    Iceberg makes an overtaken commit again on top of the newer snapshot, and leaves its own properties as they were:
+    they would carry an entry on that is older than the rows.
+
+    Args:
+        body: The metadata to be committed.
+        known: Ids of the snapshots that were there before.
+        table: Id of the table, for messages.
+
+    Raises:
+        BadEntryError: An entry cannot be read.
+    """
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in body.get("snapshots", [])}
+    fresh = [one for one in by_id.values() if one["snapshot-id"] not in known and ENTRY_KEY in one.get("summary", {})]
+    changed = dict[int, str]()
+    for snapshot in fresh:
+        entry = counting(_entries(by_id, snapshot.get("parent-snapshot-id"), table))
+        if entry is not None:
+            changed[snapshot["snapshot-id"]] = encode(carried(entry.entry))
+    return {**body, "snapshots": [_with_entry(one, changed.get(one["snapshot-id"])) for one in body.get("snapshots", [])]}
+
+
+def _with_entry(snapshot: Body, entry: str | None) -> Body:
+    return snapshot if entry is None else {**snapshot, "summary": {**snapshot["summary"], ENTRY_KEY: entry}}
+
+
+def _entries(by_id: Mapping[int, Body], newest: int | None, table: str) -> Iterator[CommittedEntry]:
+    while newest is not None and newest in by_id:
+        snapshot = by_id[newest]
+        entry = read_entry(snapshot.get("summary", {}).get(ENTRY_KEY), f"snapshot {newest} of {table}")
+        if entry is not None:
+            yield CommittedEntry(str(newest), snapshot.get("timestamp-ms", 0), entry)
+        newest = snapshot.get("parent-snapshot-id")
 
 
 def collects_garbage(body: Body) -> bool:

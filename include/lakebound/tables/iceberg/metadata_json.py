@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 Body = dict[str, Any]
 """The JSON of a metadata file (https://iceberg.apache.org/spec/#table-metadata-fields)."""
@@ -22,3 +22,13 @@ def parse_body(content: bytes) -> Body:
     """
     body: Body = from_json(gzip.decompress(content) if content.startswith(_GZIP) else content)
     return body
+
+
+def body_bytes(body: Body, like: bytes) -> bytes:
+    """Return the content of a metadata file, compressed where the one that it replaces is.
+
+    Args:
+        body: Its JSON.
+        like: Content of the file that it replaces.
+    """
+    return gzip.compress(to_json(body)) if like.startswith(_GZIP) else to_json(body)

@@ -16,9 +16,9 @@ from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
-from lakebound.ledger.entry import Entry, encode
+from lakebound.ledger.entry import encode
 from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, on_disk, replace, rewrite
-from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, carried_entry, told
+from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, UnknownLedgerError, check_ledger, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location, delete_all
@@ -27,7 +27,7 @@ from lakebound.tables.delta.actions import CommitInfo, commit_text
 from lakebound.tables.delta.checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints
 from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
-from lakebound.tables.delta.log import counting_entry, last_checkpoint
+from lakebound.tables.delta.log import carried_at, counting_entry, last_checkpoint
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
@@ -98,7 +98,8 @@ class DeltaEngine:
         Raises:
             UnknownFeaturesError: The table uses features under which a file's rows are not what the file holds.
         """
-        entry, root = carried_entry(table, self._places), self._places.folder(table)
+        check_ledger(table, self._places)
+        root = self._places.folder(table)
         with _translated(table):
             handle = self._open(table)
             _check_rewritable(handle, table)
@@ -112,7 +113,7 @@ class DeltaEngine:
                 forget_scratch(root.path, _SCRATCH_SECONDS)
             for group in [files] if step.order_by else _groups(files, step.target_file_bytes):
                 try:
-                    done = done.plus(self._rewrite(handle, root, group, step, table, entry, turn, hand_over))
+                    done = done.plus(self._rewrite(handle, root, group, step, table, turn, hand_over))
                 except StepLostError as exc:
                     if not done.commits:
                         raise
@@ -126,7 +127,6 @@ class DeltaEngine:
         files: Sequence[LiveDeltaFile],
         step: Compact,
         table: TableSpec,
-        entry: Entry,
         turn: AskForTurn | None,
         hand_over: HandOver | None,
     ) -> StepEffect:
@@ -135,7 +135,7 @@ class DeltaEngine:
             return StepEffect()
         with turn or nullcontext():
             ask, hand = turn or (lambda: None), hand_over or (lambda body, since_ms: None)
-            _, conflicts = replace(root, table.id, rewritten, entry, on_conflict=ask, hand_over=hand)
+            _, conflicts = replace(root, table.id, rewritten, on_conflict=ask, hand_over=hand)
         return StepEffect(
             files_before=len(rewritten.inputs),
             files_after=len(rewritten.outputs),
@@ -199,7 +199,8 @@ class DeltaEngine:
         Raises:
             RetentionTooShortError: The table's property promises to keep them longer.
         """
-        entry, path = carried_entry(table, self._places), self._places.folder(table)
+        check_ledger(table, self._places)
+        path = self._places.folder(table)
         is_full = step.mode == "full"
         hours = math.ceil(step.retention_seconds / 3600)
         with _translated(table):
@@ -213,20 +214,22 @@ class DeltaEngine:
             paths = [on_disk(path, name) for name in found]
             sizes = sum(_sizes(paths))
             metrics = {"numFilesToDelete": len(paths), "sizeOfDataToDelete": sizes}
-            self._note(table, "VACUUM START", entry, {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
+            self._note(table, "VACUUM START", {"specifiedRetentionMillis": str(hours * 3_600_000)}, metrics)
             deleted, _ = _delete(paths)
-            self._note(table, "VACUUM END", entry, {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
+            self._note(table, "VACUUM END", {"status": "COMPLETED"}, {"numDeletedFiles": deleted})
         return StepEffect(files_before=len(found), bytes_removed=sizes, commits=2, removed=told(found))
 
-    def _note(
-        self, table: TableSpec, operation: str, entry: Entry, parameters: dict[str, str], metrics: dict[str, int]
-    ) -> None:
-        """Commit what is done, for who reads the table's history; the entry is carried on."""
+    def _note(self, table: TableSpec, operation: str, parameters: dict[str, str], metrics: dict[str, int]) -> None:
+        """Commit what is done, for who reads the table's history; the entry of the version before is carried on."""
         path = self._places.folder(table)
         for attempt in range(_COMMIT_ATTEMPTS):
-            info = CommitInfo(operation, int(time.time() * 1000), encode(entry), parameters, metrics)
             try:
-                put(path, read_tip(path, self._open(table).version(), table.id), commit_text([info.action()]), table.id)
+                tip = read_tip(path, self._open(table).version(), table.id)
+                entry = carried_at(path, tip.version, table.id)
+                if entry is None:
+                    raise UnknownLedgerError(table.id)
+                info = CommitInfo(operation, int(time.time() * 1000), encode(entry), parameters, metrics)
+                put(path, tip, commit_text([info.action()]), table.id)
                 return
             except CommitRefusedError:
                 time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))

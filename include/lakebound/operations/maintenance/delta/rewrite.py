@@ -26,16 +26,16 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from lakebound.control.handover import Hands
 from lakebound.durable import sync_new
-from lakebound.errors import CommitRefusedError
+from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.ledger.entry import Entry
-from lakebound.operations.maintenance.engines import StepLostError
+from lakebound.operations.maintenance.engines import StepLostError, UnknownLedgerError
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.storage.location import Location, delete_all
 from lakebound.storage.requests import each
 from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
-from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
+from lakebound.tables.delta.log import INDEXED_COLUMNS, carried_at, commit_lines, statistics_columns
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import replacement_text
@@ -146,24 +146,25 @@ def replace(
     root: Location,
     table: str,
     rewritten: Rewritten,
-    entry: Entry,
     *,
     on_conflict: Callable[[], None] = lambda: None,
     hand_over: Hands = lambda body, since_ms: None,
 ) -> tuple[int, int]:
     """Commit the replacement, and return its version and how often it was refused before.
 
+    The commit carries on the entry that counts at the version which it follows: whoever commits after that reading refuses it.
+
     Args:
         root: The table's folder.
         table: Id of the table, for messages.
         rewritten: The new files, already in the folder, and those that they replace.
-        entry: Ledger entry that the commit carries.
         on_conflict: Called after each attempt in which somebody else was faster.
         hand_over: Has the stream commit it (``lakebound.control.handover``); None: there is none that does.
 
     Raises:
         StepLostError: One of the files is not live any more, or others were faster each time; what was written is deleted,
             unless the stream may still commit it.
+        LakeboundError: The ledger cannot be read any more, or is in doubt; what was written is deleted.
     """
     handle = open_at(root)
     if root.is_local:
@@ -178,6 +179,7 @@ def replace(
             prepared = _prepared(rewritten, tip)
             answer = hand_over(to_text(prepared), rewritten.since_ms)
             if answer is None:
+                entry = _carried_at(root, tip, table, rewritten)
                 return put(root, tip, replacement_text(prepared, entry), table).version, attempt
             if answer.outcome == "committed":
                 return int(answer.version), attempt
@@ -193,6 +195,17 @@ def replace(
             raise StepLostError(table, f"its commit was handed to the stream: {answer.reason}", attempt)
     _discard(root, rewritten)
     raise StepLostError(table, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
+
+
+def _carried_at(root: Location, tip: Tip, table: str, rewritten: Rewritten) -> Entry:
+    try:
+        found = carried_at(root, tip.version, table)
+        if found is None:
+            raise UnknownLedgerError(table)
+    except LakeboundError:
+        _discard(root, rewritten)
+        raise
+    return found
 
 
 def on_disk(root: Location, path: str) -> Location:
