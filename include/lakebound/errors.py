@@ -107,6 +107,13 @@ class TlsFileError(MissingSecretError):
         LakeboundError.__init__(self, f"connection.{field}: {what}")
 
 
+class NamedFileError(MissingSecretError):
+    """A file that a pipeline's YAML names cannot be used."""
+
+    def __init__(self, field: str, what: str) -> None:
+        LakeboundError.__init__(self, f"{field}: {what}")
+
+
 class ForbiddenSecretError(LakeboundError):
     """A pipeline names a secret that its author may not read."""
 

@@ -16,6 +16,7 @@
 | LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
 | LAKEBOUND_SECRETS_FOLDER | folder of the files that hold secrets | /run/secrets |
+| LAKEBOUND_CERTIFICATES | further folders of certificate files that YAML may name, with : between them | |
 | LAKEBOUND_KEEP_DAYS | for how many days logs and outcomes are kept | 30 |
 | LAKEBOUND_LINEAGE_SECONDS | between two OpenLineage events of a stream | 300 |
 | LAKEBOUND_STATE | s3://BUCKET/PREFIX of the state that machines share | LAKEBOUND_HOME |
@@ -42,6 +43,15 @@ DEFAULT_KAFKA = "127.0.0.1:9092"
 DEFAULT_SECRETS_FOLDER = Path("/run/secrets")
 DEFAULT_REFERENCES = Path("include/references")
 DEFAULT_LINEAGE_SECONDS = 300.0
+SYSTEM_CERTIFICATES = (
+    "/etc/lakebound",
+    "/etc/ssl/certs",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+)
+"""Where Linux keeps the certificates of authorities, and a folder for those of an installation."""
 SECRET_PREFIX = "LAKEBOUND_SECRET_"
 """Variables of such names hold secrets, and need not be named."""
 
@@ -131,11 +141,13 @@ class YamlAccess:
         variables: Variables that may stand in a text, besides ``LAKEBOUND_…``; they also reach the applications.
         secrets: Variables that may be named as a secret, besides ``LAKEBOUND_SECRET_…``.
         secrets_folder: Files in and below it may be named as a secret.
+        certificates: Files in and below these folders may be named as certificates, besides those in the folder of secrets.
     """
 
     variables: frozenset[str] = frozenset()
     secrets: frozenset[str] = frozenset()
     secrets_folder: Path = DEFAULT_SECRETS_FOLDER
+    certificates: tuple[Path, ...] = tuple(map(Path, SYSTEM_CERTIFICATES))
 
     def may_expand(self, name: str) -> bool:
         """Return whether ``${NAME}`` may stand for the variable. Texts are shown; secrets are not."""
@@ -147,9 +159,29 @@ class YamlAccess:
 
     def secret_file(self, file: str) -> Path | None:
         """Return the file that may hold a secret; None where it is not in the folder of secrets, links followed."""
-        folder = self.secrets_folder.resolve()
-        path = (folder / file).resolve()
+        folder = _resolved(self.secrets_folder)
+        path = _resolved(folder / file)
         return path if path.is_relative_to(folder) and path != folder else None
+
+    def certificate_file(self, file: str) -> Path | None:
+        """Return the file that may hold certificates; None where it is in none of the folders for them.
+
+        Both the path as it is written and the file to which links lead must be in one of the folders.
+        """
+        folders = [self.secrets_folder, *self.certificates]
+        written = Path(os.path.normpath(self.secrets_folder / file))
+        if not any(written.is_relative_to(folder) or written.is_relative_to(_resolved(folder)) for folder in folders):
+            return None
+        path = _resolved(written)
+        return path if any(path.is_relative_to(_resolved(folder)) for folder in folders) else None
+
+
+def _resolved(path: Path) -> Path:
+    """Return the path with links followed; of a circle of links, the path as it is written."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
 
 
 def load_yaml_access(environ: Mapping[str, str] | None = None) -> YamlAccess:
@@ -159,6 +191,7 @@ def load_yaml_access(environ: Mapping[str, str] | None = None) -> YamlAccess:
         variables=_names(env, "LAKEBOUND_VARIABLES"),
         secrets=_names(env, "LAKEBOUND_SECRETS"),
         secrets_folder=_path(env, "LAKEBOUND_SECRETS_FOLDER", DEFAULT_SECRETS_FOLDER),
+        certificates=_certificates(env),
     )
 
 
@@ -274,6 +307,11 @@ def airflow_roles(environ: Mapping[str, str] | None = None) -> frozenset[str]:
 
 def _path(env: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(env.get(name) or default).expanduser().absolute()
+
+
+def _certificates(env: Mapping[str, str]) -> tuple[Path, ...]:
+    named = filter(None, env.get("LAKEBOUND_CERTIFICATES", "").split(os.pathsep))
+    return tuple(Path(folder).expanduser().absolute() for folder in (*SYSTEM_CERTIFICATES, *named))
 
 
 def _spark_ui(env: Mapping[str, str]) -> str:

@@ -128,6 +128,7 @@ def company(tmp_path_factory: pytest.TempPathFactory, jars: Path) -> Iterator[Co
     broker = SecuredBroker(folder / "broker", jars, authority, tokens.jwks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEBOUND_SECRETS_FOLDER", str(secrets))
+        patch.setenv("LAKEBOUND_CERTIFICATES", str(stranger.file.parent))
         patch.setenv("LAKEBOUND_SECRET_PASSWORD", PASSWORD)
         patch.setenv("LAKEBOUND_SECRET_KEY", KEY_PASSWORD)
         patch.setenv("LAKEBOUND_SECRET_WRONG", "wrong")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from lakebound.landing.jaas import jaas_quoted
 from lakebound.landing.tls_files import check_authority, read_chain, read_key
 from lakebound.spec.connection import ConnectionSpec, SaslSpec, SecretRef
+from lakebound.spec.named_files import certificate_path
 from lakebound.spec.secrets import read_secret
 
 _SECURITY = "org.apache.kafka.common.security"
@@ -45,11 +46,10 @@ def client_config(connection: ConnectionSpec) -> dict[str, str]:
     config = {"bootstrap.servers": connection.bootstrap_servers, "security.protocol": connection.security_protocol}
     config |= {name: value for name, value in _chosen(connection, _LIBRDKAFKA_NAMES).items() if name not in _consumer_names()}
     if connection.tls_ca_file:
-        check_authority(connection.tls_ca_file, "tls_ca_file")
-        config["ssl.ca.location"] = connection.tls_ca_file
+        config["ssl.ca.location"] = check_authority(connection.tls_ca_file, "tls_ca_file")
     if connection.tls_certificate_file:
         read_chain(connection.tls_certificate_file, "tls_certificate_file")
-        config["ssl.certificate.location"] = connection.tls_certificate_file
+        config["ssl.certificate.location"] = str(certificate_path(connection.tls_certificate_file))
         config["ssl.key.pem"] = _private_key(connection)
     if connection.sasl:
         config |= _librdkafka_login(connection.sasl)
@@ -72,9 +72,8 @@ def java_config(connection: ConnectionSpec) -> dict[str, str]:
     if config.get("ssl.endpoint.identification.algorithm") == "none":
         config["ssl.endpoint.identification.algorithm"] = ""
     if connection.tls_ca_file:
-        check_authority(connection.tls_ca_file, "tls_ca_file")
         config["ssl.truststore.type"] = "PEM"
-        config["ssl.truststore.location"] = connection.tls_ca_file
+        config["ssl.truststore.location"] = check_authority(connection.tls_ca_file, "tls_ca_file")
     if connection.tls_certificate_file:
         config["ssl.keystore.type"] = "PEM"
         config["ssl.keystore.certificate.chain"] = read_chain(connection.tls_certificate_file, "tls_certificate_file")
@@ -112,8 +111,7 @@ def _librdkafka_login(sasl: SaslSpec) -> dict[str, str]:
     if sasl.extensions:
         config["sasl.oauthbearer.extensions"] = ",".join(f"{name}={value}" for name, value in sasl.extensions.items())
     if sasl.token_ca_file:
-        check_authority(sasl.token_ca_file, "sasl.token_ca_file")
-        config["https.ca.location"] = sasl.token_ca_file
+        config["https.ca.location"] = check_authority(sasl.token_ca_file, "sasl.token_ca_file")
     return config
 
 
@@ -126,8 +124,8 @@ def _java_login(sasl: SaslSpec) -> dict[str, str]:
         login |= {"scope": sasl.scope} if sasl.scope else {}
         login |= {f"extension_{name}": value for name, value in sasl.extensions.items()}
         if sasl.token_ca_file:
-            check_authority(sasl.token_ca_file, "sasl.token_ca_file")
-            login |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": sasl.token_ca_file}
+            authority = check_authority(sasl.token_ca_file, "sasl.token_ca_file")
+            login |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
         config["sasl.login.callback.handler.class"] = _TOKEN_HANDLER
         config["sasl.oauthbearer.token.endpoint.url"] = sasl.token_url or ""
         # By default Java waits for a token server without an end.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakebound.errors import TlsFileError
+from lakebound.spec.named_files import UnusableFileError, certificate_path, read_certificates
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -16,8 +16,8 @@ _PASSWORD_FIELD = "tls_key_password"
 _BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
-def check_authority(file: str, field: str) -> None:
-    """Check that a file looks as if it held certificates of authorities.
+def check_authority(file: str, field: str) -> str:
+    """Return the path of a file that looks as if it held certificates of authorities.
 
     They are not parsed: a bundle may hold old ones that only OpenSSL and Java read.
 
@@ -26,6 +26,7 @@ def check_authority(file: str, field: str) -> None:
     """
     if _BEGIN not in _text(file, field):
         raise _no_certificate(file, field)
+    return str(certificate_path(file))
 
 
 def read_chain(file: str, field: str) -> str:
@@ -74,11 +75,9 @@ def read_key(text: str, password: str | None, certificate_file: str) -> str:
 
 def _text(file: str, field: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError as exc:
-        raise TlsFileError(field, f"{file}: {exc.strerror or 'cannot be read'}") from None
-    except UnicodeDecodeError:
-        raise TlsFileError(field, f"{file} is not a text in PEM") from None
+        return read_certificates(file)
+    except UnusableFileError as exc:
+        raise TlsFileError(field, f"{file}: {exc}") from None
 
 
 def _certificates(text: str, file: str, field: str) -> list[Certificate]:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.mistakes import describe, field_name, secret_keys
+from lakebound.spec.named_files import forbidden_certificate_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.secrets import forbidden_secret
 from lakebound.spec.table import TableSpec
@@ -185,6 +186,9 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
     for keys, ref in spec.secrets.items() if spec is not None else ():
         if forbidden := forbidden_secret(ref, access):
+            mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
+    for keys, file in spec.certificate_files.items() if spec is not None else ():
+        if forbidden := forbidden_certificate_file(file, access):
             mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])

@@ -245,6 +245,23 @@ class PipelineSpec(Frozen):
         return {keys: ref for part in parts for keys, ref in part} | self.store_secrets
 
     @property
+    def certificate_files(self) -> dict[tuple[str | int, ...], str]:
+        """The files with certificates that it names, by their keys in the YAML."""
+        sasl, references, stores = self.connection.sasl, self.reference.items(), enumerate(self.to_stores)
+        named: dict[tuple[str | int, ...], str | None] = {
+            ("connection", "tls_ca_file"): self.connection.tls_ca_file,
+            ("connection", "tls_certificate_file"): self.connection.tls_certificate_file,
+            ("connection", "sasl", "token_ca_file"): sasl.token_ca_file if sasl else None,
+        }
+        named |= {
+            ("reference", name, "postgres", "tls_ca_file"): one.postgres.tls_ca_file for name, one in references if one.postgres
+        }
+        for position, store in stores:
+            server = store.postgres or store.redis
+            named["to_stores", position, store.format, "tls_ca_file"] = server.tls_ca_file if server else None
+        return {keys: file for keys, file in named.items() if file}
+
+    @property
     def other_targets(self) -> tuple[ToTopicSpec | ToStoreSpec, ...]:
         """What rows go to beside the tables."""
         return (*self.to_topics, *self.to_stores)

@@ -26,13 +26,15 @@ class PostgresSpec(Frozen):
     password: SecretRef = Field(description="Password of the user.")
     sslmode: SslMode = Field(
         default="prefer",
-        description="How the connection is encrypted, in PostgreSQL's terms. prefer: with TLS if the server has it. require: "
-        "only with TLS. verify-ca: also checks the server's certificate. verify-full: also checks the server's name.",
+        description="How the connection is encrypted, in PostgreSQL's terms. verify-full (recommended): with TLS, and the "
+        "server's certificate and name are checked. verify-ca: its certificate only. require: TLS without a check. prefer: TLS "
+        "if the server has it. With require and prefer, the login is by SCRAM-SHA-256 only, so no server gets the password.",
     )
     tls_ca_file: str | None = Field(
         default=None,
         min_length=1,
-        description="PEM file of the CA that signed the server's certificate, for verify-ca and verify-full.",
+        description="PEM file of the CA that signed the server's certificate, for verify-ca and verify-full. It is in the "
+        "folder of secrets, in /etc/lakebound or in a folder of LAKEBOUND_CERTIFICATES.",
     )
 
     @field_validator("host")

@@ -10,6 +10,7 @@ import os
 from lakebound.errors import ForbiddenSecretError, MissingSecretError
 from lakebound.settings import SECRET_PREFIX, YamlAccess, load_yaml_access
 from lakebound.spec.connection import SecretRef
+from lakebound.spec.named_files import UnusableFileError, read_bounded
 
 
 def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
@@ -48,9 +49,8 @@ def read_secret(ref: SecretRef, field: str) -> str:
         raise ForbiddenSecretError(field, forbidden)
     file = access.secret_file(ref.file) if ref.file else None
     try:
-        secret = file.read_text(encoding="utf-8").strip() if file else os.environ.get(ref.env or "", "")
-    except (OSError, UnicodeDecodeError):
-        # Without a cause: that of a text that is no UTF-8 holds the text.
+        secret = read_bounded(file).strip() if file else os.environ.get(ref.env or "", "")
+    except UnusableFileError:
         raise MissingSecretError(field, str(ref)) from None
     if not secret:
         raise MissingSecretError(field, str(ref))

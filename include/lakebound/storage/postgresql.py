@@ -6,6 +6,7 @@ import re
 from typing import Any, Literal
 
 from lakebound.first_line import first_line
+from lakebound.spec.named_files import authority_path
 from lakebound.spec.postgres import PostgresSpec
 
 CONNECTION: dict[str, Any] = {
@@ -20,6 +21,13 @@ CONNECTION: dict[str, Any] = {
 }
 """Arguments of each connection."""
 
+VERIFYING = ("verify-ca", "verify-full")
+"""Modes of TLS in which the server proves who it is, before it gets a password."""
+SCRAM_ALONE = "scram-sha-256"
+"""A server that nothing proves would get the password itself, or its MD5 sum, by asking for it. With SCRAM it gets neither, and
+must show that it knows the password, too."""
+PROVED_BY_TLS = "password,scram-sha-256,md5,none"
+
 Refusal = Literal["rights", "login", "database", "away"]
 
 _LOGIN = re.compile(
@@ -30,17 +38,19 @@ _LOGIN = re.compile(
 _DATABASE = re.compile(r"database \".*\" does not exist|permission denied for database", re.IGNORECASE)
 
 
-def login(database: PostgresSpec) -> dict[str, Any]:
+def login(database: PostgresSpec, field: str) -> dict[str, Any]:
     """Return how to connect to a database that a pipeline's YAML names, but for the password.
 
     Whoever writes YAML logs in by the password alone, and not as the machine's own user.
 
     Args:
         database: As it is written.
+        field: Where the YAML says so, for messages.
+
+    Raises:
+        NamedFileError: The file of the authority cannot be used.
     """
-    # A server that nothing proves could ask for the password itself, and would get it.
-    methods = "scram-sha-256,md5,none" if database.sslmode == "prefer" else "password,scram-sha-256,md5,none"
-    ca = {} if database.tls_ca_file is None else {"sslrootcert": database.tls_ca_file}
+    ca = {} if database.tls_ca_file is None else {"sslrootcert": authority_path(database.tls_ca_file, f"{field}.tls_ca_file")}
     return {
         **CONNECTION,
         "host": database.host,
@@ -51,7 +61,7 @@ def login(database: PostgresSpec) -> dict[str, Any]:
         **ca,
         "sslcertmode": "disable",
         "gssencmode": "disable",
-        "require_auth": methods,
+        "require_auth": PROVED_BY_TLS if database.sslmode in VERIFYING else SCRAM_ALONE,
         "client_encoding": "UTF8",
         "application_name": "lakebound",
     }

@@ -9,7 +9,7 @@ from lakebound.control.folder import ControlFolder, locked
 from lakebound.control.submission import Submission, read_submission, write_submission
 from lakebound.errors import LakeboundError, SubmitUnknownError
 
-NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER")
+NAMES_OF_SECRETS = ("LAKEBOUND_SECRETS", "LAKEBOUND_SECRETS_FOLDER", "LAKEBOUND_CERTIFICATES")
 """Variables that say where secrets may be. They travel to the driver; secrets do not."""
 
 

@@ -71,9 +71,10 @@ def _transaction(name: str, spec: ReferenceSpec) -> Iterator[psycopg.Cursor]:
     """Open a transaction for the block; the driver's errors leave it in Lakebound's words, and without values of rows."""
     field, database = f"reference.{name}", spec.postgres
     assert database is not None
+    arguments = login(database, f"{field}.postgres")
     password = read_secret(database.password, f"{field}.postgres.password")
     try:
-        with psycopg.connect(**login(database), password=password) as connection:
+        with psycopg.connect(**arguments, password=password) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.cursor() as cursor:

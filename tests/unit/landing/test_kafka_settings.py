@@ -89,16 +89,15 @@ def test_a_private_key_of_any_format_reaches_both_engines(
     assert java_config(found)["ssl.keystore.certificate.chain"] == signed.certificate.read_text()
 
 
-def test_what_is_wrong_with_a_file_is_told_with_its_field(authority: CertificateAuthority, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_told_with_its_field(authority: CertificateAuthority) -> None:
     authority.sign("ada")
     authority.sign("locked", password="one")
-    (tmp_path / "no.pem").write_text("no certificate")
+    (authority.file.parent / "no.pem").write_text("no certificate")
     (authority.file.parent / "no.key").write_text("no key")
     cases = {
-        "connection.tls_ca_file: /nowhere: No such file": connection(tls=True, tls_ca_file="/nowhere"),
-        f"connection.tls_ca_file: {tmp_path}/no.pem holds no certificate": connection(
-            tls=True, tls_ca_file=str(tmp_path / "no.pem")
-        ),
+        "connection.tls_ca_file: /nowhere: this file is not in a folder for": connection(tls=True, tls_ca_file="/nowhere"),
+        "connection.tls_ca_file: gone.pem: No such file": connection(tls=True, tls_ca_file="gone.pem"),
+        "connection.tls_ca_file: no.pem holds no certificate": connection(tls=True, tls_ca_file="no.pem"),
         "connection.tls_key_password: is missing: the private key in tls_key_file is encrypted": with_certificate(
             authority, "locked"
         ),

@@ -17,7 +17,7 @@ TOKENS = (
     "mechanism: OAUTHBEARER, token_url: https://idp.example.com/token, client_id: lander, "
     "client_secret: {env: LAKEBOUND_SECRET_KAFKA}"
 )
-CERTIFICATE = "tls: true\n  tls_certificate_file: /etc/lander.pem\n  tls_key_file: lander.key\n  "
+CERTIFICATE = "tls: true\n  tls_certificate_file: /etc/lakebound/lander.pem\n  tls_key_file: lander.key\n  "
 
 
 def file(connection: str) -> str:
@@ -95,7 +95,7 @@ def test_each_way_to_log_in_is_read(settings: Settings) -> None:
             "password itself in this file",
         ),
         (CERTIFICATE.replace("true", "false"), "3: connection: tls_certificate_file and tls_key_file need tls: true"),
-        ("tls_certificate_file: /etc/lander.pem", "3: connection: tls_certificate_file needs tls_key_file, too"),
+        ("tls_certificate_file: /etc/lakebound/lander.pem", "3: connection: tls_certificate_file needs tls_key_file, too"),
         (
             "tls_key_password: {env: LAKEBOUND_SECRET_KEY}",
             "3: connection: tls_key_password needs tls_certificate_file and tls_key_file",

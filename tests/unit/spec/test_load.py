@@ -24,12 +24,13 @@ def test_variables_are_replaced_below_connection_only(settings: Settings, monkey
     monkeypatch.setenv("LAKEBOUND_VARIABLES", "OTHER, KAFKA_TLS")
     text = RIGHT.replace(
         "value:",
-        "  tls: ${KAFKA_TLS}\n  tls_ca_file: ${LAKEBOUND_NOWHERE:-/etc/kafka}/ca.pem\ndescription: costs ${KAFKA_TLS}\nvalue:",
+        "  tls: ${KAFKA_TLS}\n  tls_ca_file: ${LAKEBOUND_NOWHERE:-/etc/lakebound}/ca.pem\n"
+        "description: costs ${KAFKA_TLS}\nvalue:",
     )
     spec = load_file(write(settings, text), settings)
     assert spec.connection.bootstrap_servers == "kafka:9092"
     assert spec.connection.tls is True
-    assert spec.connection.tls_ca_file == "/etc/kafka/ca.pem"
+    assert spec.connection.tls_ca_file == "/etc/lakebound/ca.pem"
     assert spec.description == "costs ${KAFKA_TLS}"
 
 

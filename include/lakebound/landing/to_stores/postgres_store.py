@@ -225,8 +225,10 @@ class PostgresStore:
         if self._connection is None:
             database = self._spec.postgres
             assert database is not None
-            password = read_secret(database.password, f"{self._field}.postgres.password")
-            self._connection = psycopg.connect(**login(database), password=password)
+            field = f"{self._field}.postgres"
+            arguments = login(database, field)
+            password = read_secret(database.password, f"{field}.password")
+            self._connection = psycopg.connect(**arguments, password=password)
         return self._connection
 
     def _refused(self, reason: str) -> StoreRefusedError:

@@ -28,6 +28,7 @@ from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes
 from lakebound.landing.to_topics.ledger_record import decode_record
 from lakebound.ledger.entry import new_commit_id
+from lakebound.spec.named_files import authority_path
 from lakebound.spec.secrets import read_secret
 from lakebound.spec.to_stores import ToStoreSpec
 
@@ -192,7 +193,7 @@ class RedisStore:
             password = None if server.password is None else read_secret(server.password, f"{self._field}.redis.password")
             tls: dict[str, Any] = {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True} if server.tls else {}
             if server.tls_ca_file is not None:
-                tls["ssl_ca_certs"] = server.tls_ca_file
+                tls["ssl_ca_certs"] = authority_path(server.tls_ca_file, f"{self._field}.redis.tls_ca_file")
             self._client = redis.Redis(
                 host=server.host,
                 port=server.port,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
@@ -18,7 +18,7 @@ from lakebound.first_line import first_line
 from lakebound.spec.secrets import read_secret
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
-from lakebound.storage.postgresql import CONNECTION, refusal_in
+from lakebound.storage.postgresql import CONNECTION, SCRAM_ALONE, VERIFYING, refusal_in
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
 
 _FIELDS = {"rights": "catalog.username", "login": "catalog.username and catalog.password", "database": "catalog.uri"}
@@ -58,7 +58,7 @@ def _engine(spec: SqlCatalogSpec) -> Engine:
     url = make_url(spec.uri).set(drivername="postgresql+psycopg")
     if spec.username is not None:
         url = url.set(username=spec.username)
-    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=CONNECTION, pool_pre_ping=False)
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", connect_args=_arguments(url), pool_pre_ping=False)
     password = spec.password
 
     def log_in(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> None:
@@ -74,6 +74,12 @@ def _engine(spec: SqlCatalogSpec) -> Engine:
     event.listen(engine, "do_connect", log_in)
     event.listen(engine, "handle_error", explain)
     return engine
+
+
+def _arguments(url: URL) -> dict[str, Any]:
+    """Return the arguments of each connection: a server that proves nothing gets no password, unless the address says how."""
+    proved = url.query.get("sslmode") in VERIFYING or "require_auth" in url.query or url.host is None
+    return CONNECTION if proved else {**CONNECTION, "require_auth": SCRAM_ALONE}
 
 
 def _explained(catalog: str, error: BaseException) -> CatalogUnavailableError | CatalogRefusedError | None:
