@@ -12,6 +12,7 @@
 | LAKEBOUND_SPARK_MASTER | --master of the Spark applications | local[2] |
 | LAKEBOUND_JVM_OPTIONS | further options of the applications' driver JVM | |
 | LAKEBOUND_SPARK_SETTINGS | memory, cores and settings of Spark for all pipelines, as JSON | |
+| LAKEBOUND_SPARK_ALLOWED | settings of Spark that YAML may also give; a name that ends with a dot allows what begins so | |
 | LAKEBOUND_SPARK_UI | on or off: whether applications have Spark's web UI | on with a local master, else off |
 | LAKEBOUND_VARIABLES | names of further variables that YAML may name and that reach the applications | |
 | LAKEBOUND_SECRETS | names of the variables that hold secrets | |
@@ -141,6 +142,8 @@ class YamlAccess:
         variables: Variables that may stand in a text, besides ``LAKEBOUND_…``; they also reach the applications.
         secrets: Variables that may be named as a secret, besides ``LAKEBOUND_SECRET_…``.
         secrets_folder: Files in and below it may be named as a secret.
+        spark_settings: Settings of Spark that authors may give besides those that only tune it; one that ends with a dot
+            allows every setting that begins so.
         certificates: Files in and below these folders may be named as certificates, besides those in the folder of secrets.
     """
 
@@ -148,6 +151,7 @@ class YamlAccess:
     secrets: frozenset[str] = frozenset()
     secrets_folder: Path = DEFAULT_SECRETS_FOLDER
     certificates: tuple[Path, ...] = tuple(map(Path, SYSTEM_CERTIFICATES))
+    spark_settings: frozenset[str] = frozenset()
 
     def may_expand(self, name: str) -> bool:
         """Return whether ``${NAME}`` may stand for the variable. Texts are shown; secrets are not."""
@@ -162,6 +166,10 @@ class YamlAccess:
         folder = _resolved(self.secrets_folder)
         path = _resolved(folder / file)
         return path if path.is_relative_to(folder) and path != folder else None
+
+    def may_set_in_spark(self, name: str) -> bool:
+        """Return whether authors may give a setting of Spark that does more than tune it."""
+        return any(name == one or (one.endswith(".") and name.startswith(one)) for one in self.spark_settings)
 
     def certificate_file(self, file: str) -> Path | None:
         """Return the file that may hold certificates; None where it is in none of the folders for them.
@@ -192,6 +200,7 @@ def load_yaml_access(environ: Mapping[str, str] | None = None) -> YamlAccess:
         secrets=_names(env, "LAKEBOUND_SECRETS"),
         secrets_folder=_path(env, "LAKEBOUND_SECRETS_FOLDER", DEFAULT_SECRETS_FOLDER),
         certificates=_certificates(env),
+        spark_settings=_names(env, "LAKEBOUND_SPARK_ALLOWED"),
     )
 
 

@@ -178,7 +178,7 @@ def _catalog_problems(specs: list[PipelineSpec], settings: Settings) -> list[str
 
 
 def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:
-    from lakebound.spec.load import problem_line
+    from lakebound.spec.problem_lines import problem_line
     from lakebound.spec.source import missing_transform
     from lakebound.spec.yaml_source import Mistake, read_yaml
 

@@ -104,7 +104,7 @@ def installation_of(settings: Settings) -> InstallationSpark:
         raise SettingError(VARIABLE, str(exc)) from None
 
 
-def with_installation(settings: Settings, further: SparkSpec) -> Settings:
+def with_installation(settings: Settings, further: InstallationSpark) -> Settings:
     """Return settings whose installation says something further, which wins over what it said before.
 
     Args:

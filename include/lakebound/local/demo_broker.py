@@ -8,7 +8,8 @@ from dataclasses import replace
 from lakebound.errors import LakeboundError
 from lakebound.settings import Settings
 from lakebound.spec.connection import ConnectionSpec
-from lakebound.spec.load import load_pipeline, path_of, problem_line
+from lakebound.spec.load import load_pipeline, path_of
+from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.yaml_source import Mistake, read_yaml
 
 # Stands for the demo's broker before it has an address; nobody writes it into a file.

@@ -19,10 +19,12 @@ from pydantic import ValidationError
 
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
-from lakebound.spec.mistakes import describe, field_name, secret_keys
-from lakebound.spec.named_files import forbidden_certificate_file
+from lakebound.spec.author_rules import refusals, spark_refusals
+from lakebound.spec.installation_file import Installation, read_installation
+from lakebound.spec.mistakes import describe, secret_keys
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.secrets import forbidden_secret
+from lakebound.spec.problem_lines import problem_line
+from lakebound.spec.spark import SparkSettingsError
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
@@ -75,9 +77,12 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
         line = f"{settings_folder}: this folder does not exist; create it, or set LAKEBOUND_PIPELINES"
         return LoadedPipelines(mistakes={settings_folder: [line]})
     files = sorted(path for path in settings_folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".")
-    read = {path: _read(path, kafka) for path in files}
+    installation = read_installation(settings_folder)
+    read = {path: _read(path, kafka, installation) for path in files}
     right = {path: spec for path, (spec, _) in read.items() if spec is not None}
     mistakes: dict[Path, list[str]] = {path: lines for path, (_, lines) in read.items() if lines}
+    if installation.problems:
+        mistakes[installation.path] = list(installation.problems)
     disputed = _claimed_twice(right)
     for path, claims in disputed.items():
         mistakes.setdefault(path, []).extend(_disputed_lines(path, claims))
@@ -130,24 +135,12 @@ def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
     Raises:
         InvalidSpecError: The file is wrong.
     """
-    spec, lines = _read(path, (settings or load_settings()).kafka)
+    places = settings or load_settings()
+    installation = read_installation(places.pipelines)
+    spec, lines = _read(path, places.kafka, installation)
     if spec is None:
-        raise InvalidSpecError(lines)
+        raise InvalidSpecError([*installation.problems, *lines])
     return spec
-
-
-def problem_line(path: Path, mistake: Mistake) -> str:
-    """Return ``FILE:LINE: FIELD: what is wrong``."""
-    # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
-    keys = secret_keys(mistake.keys) or mistake.keys
-    name = field_name(keys)
-    return f"{shown_path(path)}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
-
-
-def shown_path(path: Path) -> Path:
-    """Return a path as it is shown: from the current folder, where it lies below."""
-    cwd = Path.cwd()
-    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
 
 def path_of(pipeline: str, settings: Settings) -> Path:
@@ -162,7 +155,7 @@ def _places(where: Settings | Path) -> tuple[Path, str]:
     return where, load_settings().kafka
 
 
-def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
+def _read(path: Path, kafka: str, installation: Installation) -> tuple[PipelineSpec | None, list[str]]:
     """Return the pipeline or, when the file is wrong, all of its mistakes."""
     try:
         source = read_yaml(path)
@@ -184,14 +177,20 @@ def _read(path: Path, kafka: str) -> tuple[PipelineSpec | None, list[str]]:
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
-    for keys, ref in spec.secrets.items() if spec is not None else ():
-        if forbidden := forbidden_secret(ref, access):
-            mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
-    for keys, file in spec.certificate_files.items() if spec is not None else ():
-        if forbidden := forbidden_certificate_file(file, access):
-            mistakes.append(Mistake(source.line_of(keys), forbidden, keys))
+    refused = [*spark_refusals(body.get("spark"), access, installation), *(refusals(spec, access) if spec is not None else ())]
+    mistakes += [Mistake(source.line_of(keys), what, keys) for keys, what in refused]
+    if spec is not None and not mistakes and spec.spark.profile is not None:
+        try:
+            spec = _with_profile(spec, installation)
+        except SparkSettingsError as exc:
+            mistakes.append(Mistake(source.line_of(("spark",)), str(exc), ("spark",)))
     lines = [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
     return (None, lines) if lines else (spec, [])
+
+
+def _with_profile(spec: PipelineSpec, installation: Installation) -> PipelineSpec:
+    profile = installation.spec.spark_profiles[spec.spark.profile or ""]
+    return spec.model_copy(update={"spark": spec.spark.with_profile(profile)})
 
 
 def _expanded(

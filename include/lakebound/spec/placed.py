@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lakebound.spec.load import problem_line, shown_path
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.problem_lines import problem_line, shown_path
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource, read_yaml
 
 Origin = Literal["schema", "transform"]

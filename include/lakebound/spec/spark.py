@@ -39,12 +39,6 @@ def _name(name: str) -> str:
     return name
 
 
-def _name_by_installation(name: str) -> str:
-    if refused := refused_name(name, by_installation=True):
-        raise ValueError(refused)
-    return name
-
-
 def _value(value: str) -> str:
     if refused := refused_value(value):
         raise ValueError(refused)
@@ -53,12 +47,11 @@ def _value(value: str) -> str:
 
 Memory = Annotated[str, AfterValidator(_memory)]
 SettingName = Annotated[str, AfterValidator(_name)]
-InstallationSettingName = Annotated[str, AfterValidator(_name_by_installation)]
 SettingValue = Annotated[str, AfterValidator(_value)]
 
 
-class SparkSpec(Frozen):
-    """Resources and settings of Spark. A setting that is left out has the value of the installation, or else the default."""
+class InstallationSpark(Frozen):
+    """Resources and settings of Spark, as whoever installs Lakebound gives them: to all pipelines, or as a profile."""
 
     driver_memory: Memory | None = Field(
         default=None,
@@ -82,12 +75,12 @@ class SparkSpec(Frozen):
     )
     conf: dict[SettingName, SettingValue] = Field(
         default_factory=dict,
-        description="Further settings of Spark, such as spark.eventLog.enabled. Secrets and settings that Lakebound depends on "
-        "are refused; the message gives the reason.",
+        description="Further settings of Spark that tune it, such as spark.sql.shuffle.partitions. Which ones there are: "
+        "docs/how-to/backends.md. Whoever installs Lakebound can allow more.",
     )
 
     @model_validator(mode="after")
-    def _executors_fit(self) -> SparkSpec:
+    def _executors_fit(self) -> InstallationSpark:
         if self.executor_cores is not None and self.max_cores is not None and self.executor_cores > self.max_cores:
             raise ValueError(
                 f"executor_cores is {self.executor_cores} and max_cores is {self.max_cores}: not even one executor would start"
@@ -95,13 +88,26 @@ class SparkSpec(Frozen):
         return self
 
 
-class InstallationSpark(SparkSpec):
-    """The same, as who installs Lakebound says it; on Kubernetes, images and accounts are theirs to choose."""
+class SparkSpec(InstallationSpark):
+    """Resources and settings of Spark. A setting that is left out has the value of the installation, or else the default."""
 
-    conf: dict[InstallationSettingName, SettingValue] = Field(default_factory=dict)
+    profile: str | None = Field(
+        default=None,
+        description="Name of a profile in installation.yaml: settings of Spark that whoever installs Lakebound prepared. What "
+        "the pipeline sets itself wins.",
+    )
+
+    def with_profile(self, profile: InstallationSpark) -> SparkSpec:
+        """Return these settings and, where they say nothing, those of a profile.
+
+        Raises:
+            SparkSettingsError: The two cannot be together.
+        """
+        both = merged(profile, self)
+        return SparkSpec.model_validate({**both.model_dump(), "profile": self.profile})
 
 
-def merged(*layers: SparkSpec) -> InstallationSpark:
+def merged(*layers: InstallationSpark) -> InstallationSpark:
     """Return what all of them say together; a later one wins, setting by setting.
 
     Raises:
@@ -110,7 +116,7 @@ def merged(*layers: SparkSpec) -> InstallationSpark:
     body: dict[str, object] = {}
     conf: dict[str, str] = {}
     for layer in layers:
-        body |= layer.model_dump(exclude_none=True, exclude={"conf"})
+        body |= layer.model_dump(exclude_none=True, exclude={"conf", "profile"})
         conf |= layer.conf
     return installation_spark("the settings of Spark of the pipeline and of the installation together", {**body, "conf": conf})
 

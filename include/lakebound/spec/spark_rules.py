@@ -1,7 +1,7 @@
-"""Which settings of Spark people may give, and why the others are refused. Pure.
+"""Which settings of Spark nobody may give, not even whoever installs Lakebound, and why. Pure.
 
-Who writes a pipeline chooses resources and tuning. What an application is, what its rows say, how files and commits are
-written, and which code runs is not theirs to choose: exactly-once rests on it.
+What an application is, what its rows say, how files and commits are written: exactly-once rests on it. Which of the other
+settings the author of a pipeline may give is in ``spark_allowed``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"spark\.redaction\..+|spark\.security\..+", "cannot be set here: it keeps secrets out of what Spark shows"),
 )
-KUBERNETES = "spark.kubernetes."
 # Their values are names and paths that Kubernetes gives to secrets, and no secrets.
 _NAME_OF_A_SECRET = re.compile(
     r"spark\.kubernetes\.(container\.image\.pullSecrets|(driver|executor)\.(secrets|secretKeyRef)\..+|authenticate\..+File)"
@@ -97,20 +96,14 @@ def names_a_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def refused_name(name: str, *, by_installation: bool = False) -> str | None:
-    """Return why a setting may not be given, and what to do; None where it may.
+def refused_name(name: str) -> str | None:
+    """Return why nobody may give a setting, and what to do; None where whoever installs Lakebound may.
 
     Args:
         name: Of the setting, such as ``spark.eventLog.dir``.
-        by_installation: Whether who installs Lakebound gives it, and not who writes a pipeline.
     """
     if not name.startswith("spark."):
         return "is not a setting of Spark: their names begin with spark. (Hadoop's with spark.hadoop.)"
-    if name.startswith(KUBERNETES) and not by_installation:
-        return (
-            "can only be set by whoever installs Lakebound, because it chooses images, accounts and secrets of the cluster: "
-            "LAKEBOUND_SPARK_SETTINGS, or the extra of the Airflow connection"
-        )
     if names_a_secret(name) and not _NAME_OF_A_SECRET.fullmatch(name):
         return f"may hold a secret, which must never be written here: {_NOT_SHOWN}"
     if name in _FIELDS:

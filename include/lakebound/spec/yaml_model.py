@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from lakebound.spec.load import problem_line
 from lakebound.spec.mistakes import describe
+from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.yaml_source import Mistake, UnreadableYamlError, read_yaml
 
 _M = TypeVar("_M", bound=BaseModel)
