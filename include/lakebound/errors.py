@@ -745,6 +745,26 @@ class TableRestoredError(LakeboundError):
         )
 
 
+class TableFeatureError(LakeboundError):
+    """Somebody has given a table a feature of its format that Lakebound does not write rightly: it writes nothing more to it.
+
+    Attributes:
+        table: Id of the table.
+        feature: Its name in the format's own words, such as ``columnMapping``.
+    """
+
+    runbook = "table-feature"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, table: str, feature: str, what_to_do: str) -> None:
+        self.table, self.feature = table, feature
+        super().__init__(
+            f"table {table} uses {feature}, which Lakebound does not write; nothing was written, records wait in Kafka: "
+            f"{what_to_do}. Follow the runbook table-feature"
+        )
+
+
 class UnknownTableError(LakeboundError):
     """A pipeline has no table of the name that was asked for, or several."""
 

@@ -34,6 +34,7 @@ RUNBOOKS = (
     "stall",
     "state-folder",
     "table-dropped",
+    "table-feature",
     "table-restored",
     "table-unreadable",
     "tables-disagree",

@@ -20,6 +20,7 @@ from lakebound.errors import (
     DiskFullError,
     LakeboundError,
     LeaseLostError,
+    TableFeatureError,
     TableMismatchError,
 )
 from lakebound.ledger import entry as ledger
@@ -129,6 +130,7 @@ def commit_entry(
         DiskFullError: All attempts failed, and the last one because a disk is full.
         CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
             commit is not there.
+        TableFeatureError: The table has got a feature that is not written here.
         TableMismatchError: The files do not fit the table.
         StalePreparedError: What ``commit`` was to commit no longer fits the table; nothing was written.
     """
@@ -142,7 +144,7 @@ def commit_entry(
             version = commit(entry)
             faults.reach("after_commit", _fault_detail(table, draft))
             return Committed(version, entry, attempt)
-        except (TableMismatchError, StalePreparedError):
+        except (TableFeatureError, TableMismatchError, StalePreparedError):
             raise  # it does not fit the table: nothing was committed, and never will be
         except Exception as exc:
             reason, is_passing = redacted(exc), passes(exc)
