@@ -629,11 +629,28 @@ class SchemaChangedError(TableMismatchError):
 class TransformRefusedError(LakeboundError):
     """The transform does something that would make a wider replay differ, or loses the _kafka column."""
 
+    runbook = "transform-refused"
     is_refusal = True
     is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, transform: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
+
+
+class TransformSettingsError(LakeboundError):
+    """The transform, or its module, changes settings of Spark's session that decide rows."""
+
+    runbook = "transform-refused"
+    is_refusal = True
+    is_seen_by_a_start_alone = True
+
+    def __init__(self, pipeline: str, transform: str, when: str, changes: Sequence[str]) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: transform {transform}: {when} sets {', '.join(changes)} in Spark's session. Such settings "
+            f"decide how the records of all batches are read, so they were put back, and nothing was landed with them. Take "
+            f"this out, and use functions that say what they need (from_utc_timestamp, to_utc_timestamp, try_cast, the options "
+            f"of to_json). Follow the runbook transform-refused"
+        )
 
 
 class RealTimeRefusedError(LakeboundError):

@@ -26,6 +26,7 @@ from lakebound_spark.batch.halving import TooManyFoundError, halved
 from lakebound_spark.batch.local_relation import LocalRelations
 from lakebound_spark.batch.raised import Raised, raised_on_values
 from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.batch.session_settings import SETTINGS_LOCK
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -234,12 +235,14 @@ def others(count: int, positions: Sequence[int]) -> list[int]:
 @contextmanager
 def as_in_batches(session: SparkSession) -> Iterator[None]:
     """Have Spark plan local relations as it plans what it reads."""
-    before = session.conf.get(_RULES, "") or ""
-    session.conf.set(_RULES, ",".join([*filter(None, [before]), *_FOLDING]))
+    with SETTINGS_LOCK:
+        before = session.conf.get(_RULES, "") or ""
+        session.conf.set(_RULES, ",".join([*filter(None, [before]), *_FOLDING]))
     try:
         yield
     finally:
-        session.conf.set(_RULES, before) if before else session.conf.unset(_RULES)
+        with SETTINGS_LOCK:
+            session.conf.set(_RULES, before) if before else session.conf.unset(_RULES)
 
 
 @contextmanager

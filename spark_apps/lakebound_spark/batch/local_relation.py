@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.util import _create_local_socket
 
+from lakebound_spark.batch.session_settings import LARGEST_RELATION
 from lakebound_spark.batch.spark_objects import SparkObjects, spark_objects
 from lakebound_spark.jvm_socket import send_at_once
 
@@ -38,9 +39,8 @@ _SCAN_ROWS = 8_192
 """From so many rows on a scan is faster than a relation. Many rules of Spark's optimiser walk through the rows of a local
 relation, and the function is evaluated without generated code, on one core: 139 ms for 32,768 rows, by a job on two cores
 65 ms. What was compiled before is faster than both, and takes less of the cores."""
-_LARGEST_RELATION = "spark.sql.execution.arrow.localRelationThreshold"
 _MAKING = Lock()
-"""While the setting above is another one: the rows of a plan's renewal, in another thread, must not become a scan by it. (A
+"""While ``LARGEST_RELATION`` is another one: the rows of a plan's renewal, in another thread, must not become a scan by it. (A
 small table that the function itself makes just then may. Its plan then differs from the one before, and is not kept.)"""
 _AS_BYTES: Any = NoOpSerializer()
 _TIMEOUT = "java.util.concurrent.TimeoutException"
@@ -140,12 +140,12 @@ class LocalRelations:
 @contextmanager
 def _no_relation(session: SparkSession) -> Iterator[None]:
     """Have Spark make scans of Arrow's rows, however few."""
-    before = str(session.conf.get(_LARGEST_RELATION))
-    session.conf.set(_LARGEST_RELATION, "0")
+    before = str(session.conf.get(LARGEST_RELATION))
+    session.conf.set(LARGEST_RELATION, "0")
     try:
         yield
     finally:
-        session.conf.set(_LARGEST_RELATION, before)
+        session.conf.set(LARGEST_RELATION, before)
 
 
 def arrow_of(output: DataFrame) -> pa.Table:

@@ -47,6 +47,7 @@ class SparkObjects:
         predicate_handle: Calls what was compiled of a condition.
         function_class: The class of a function of Scala's.
         proxies: Make an object of an interface that calls a handle.
+        new_map: Makes a map of Java's with what another one holds.
     """
 
     nil: Any
@@ -77,6 +78,7 @@ class SparkObjects:
     predicate_handle: Any
     function_class: Any
     proxies: Any
+    new_map: Callable[[Any], Any]
 
     def to_seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala sequence of items: a round trip for each, where PySpark takes three more to fill a list of Java's."""
@@ -153,6 +155,7 @@ def spark_objects(jvm: Any) -> SparkObjects:
         predicate_handle=_predicate_handle(jvm),
         function_class=_class(jvm, "scala.Function1"),
         proxies=jvm.java.lang.invoke.MethodHandleProxies,
+        new_map=jvm.java.util.HashMap,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
-from threading import RLock
+from types import ModuleType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +21,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lakebound.errors import TransformRefusedError
+from lakebound.errors import TransformRefusedError, TransformSettingsError
 from lakebound.first_line import first_line
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.session_settings import own_settings
 
 Transform = Callable[[DataFrame], DataFrame]
 References = Callable[[], Mapping[str, DataFrame]]
@@ -55,29 +57,52 @@ def load_transform(spec: PipelineSpec, references: References = dict) -> Transfo
 
     Raises:
         TransformRefusedError: It cannot be imported, is no function, or takes no reference data although the YAML has some.
+        TransformSettingsError: Its module sets something in Spark's session; the function itself raises it when it does.
     """
     if spec.transform is None:
         return lambda frame: frame
     module, _, name = spec.transform.rpartition(".")
     try:
-        function = getattr(import_module(module), name)
+        function = getattr(_imported(spec, module), name)
     except (ImportError, AttributeError) as exc:
         raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
     if not callable(function):
         raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
-    return _one_at_a_time(_with_references(spec, function, references))
+    return _in_own_settings(spec, _with_references(spec, function, references))
 
 
-def _one_at_a_time(function: Transform) -> Transform:
-    """Return a function of which no two calls run at once, in whatever thread: it may name views, or keep something."""
-    lock = RLock()
+def _imported(spec: PipelineSpec, module: str) -> ModuleType:
+    """Return the module, which is to set nothing in Spark's session; one that does is imported again by the next look."""
+    try:
+        with own_settings(spec, "the import of its module"):
+            return import_module(module)
+    except TransformSettingsError:
+        sys.modules.pop(module, None)
+        raise
+
+
+def _in_own_settings(spec: PipelineSpec, function: Transform) -> Transform:
+    """Return a function that leaves the session's settings as they are.
+
+    No two calls run at once, in whatever thread: it may name views, or keep something.
+    """
 
     @wraps(function)
     def transform(frame: DataFrame) -> DataFrame:
-        with lock:
-            return function(frame)
+        with own_settings(spec, "a call of it", getattr(frame, "sparkSession", None)):
+            output = function(frame)
+        if isinstance(output, DataFrame) and not _are_of_one_session(frame, output):
+            reason = "returns a DataFrame of another session of Spark; use the one of its input (frame.sparkSession)"
+            raise TransformRefusedError(spec.pipeline, spec.transform or "(none)", reason)
+        return output
 
     return transform
+
+
+def _are_of_one_session(frame: DataFrame, output: DataFrame) -> bool:
+    """Whether both have the same settings; PySpark makes objects for one session of the JVM more than once."""
+    one, other = frame.sparkSession, output.sparkSession
+    return one is other or one._jsparkSession.sessionUUID() == other._jsparkSession.sessionUUID()
 
 
 def _with_references(spec: PipelineSpec, function: Callable[..., DataFrame], references: References) -> Transform:
@@ -128,11 +153,14 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
 
     Raises:
         TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
+        TransformSettingsError: It sets what decides rows in Spark's session.
     """
     name = spec.transform or "(none)"
     source = planned_input(session, spec).alias(SOURCE_ALIAS)
     try:
         output = transform(source)
+    except (TransformRefusedError, TransformSettingsError):
+        raise
     except Exception as exc:
         reason = f"fails on the schema of its input: {first_line(exc)}; its input has the columns {', '.join(source.columns)}"
         raise TransformRefusedError(spec.pipeline, name, reason) from exc

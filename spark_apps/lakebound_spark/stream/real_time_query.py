@@ -28,6 +28,7 @@ from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, missing
 from lakebound.ledger.marks import NextOffsets
 from lakebound_spark.batch.batch import range_between
+from lakebound_spark.batch.session_settings import SETTINGS_LOCK
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.real_time.epochs import Epoch, epoch_of
 from lakebound_spark.real_time.warm_up import LEAST_EPOCH, Stretch, stretches
@@ -122,7 +123,8 @@ class RealTimeStream:
     def _started(self, rows: DataFrame, stretch: Stretch, checkpoint: Path) -> StreamingQuery:
         writer = rows.writeStream.format("kafka").outputMode("update").queryName(f"{self._run.spec.pipeline} in {IN_REAL_TIME}")
         writer = writer.option("checkpointLocation", f"file://{checkpoint}").options(**self._sink_options())
-        self._session.conf.set(LEAST_EPOCH, stretch.epoch_ms)
+        with SETTINGS_LOCK:
+            self._session.conf.set(LEAST_EPOCH, stretch.epoch_ms)
         jvm: Any = self._session._jvm
         # PySpark has this trigger from 4.2 on.
         trigger = jvm.org.apache.spark.sql.streaming.Trigger.RealTime(stretch.epoch_ms)
