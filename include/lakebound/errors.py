@@ -394,7 +394,7 @@ class StateAwayError(LakeboundError):
     """The shared state does not answer for as long as a lease lasts, so another application may have taken it."""
 
     passes = True
-    runbook = "state-folder"
+    runbook = "state-away"
 
     def __init__(self, pipeline: str, place: object, seconds: float) -> None:
         super().__init__(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from lakebound.control.findings import Fact, Finding, Severity
+from lakebound.control.situations import clock_time
 from lakebound.control.state_text import cut_text
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 
 SOURCE = "doctor"
+
+RECORDS_LOST_FROM = "records_lost_from"
+"""Evidence: when Kafka's retention deletes the first record that waits, by what the doctor knew when it looked."""
 
 NEVER_STARTED = "never-started"
 _SILENT = frozenset({NEVER_STARTED, "application-starting", "topic-awaited", "facts-unread", "not-wanted"})
@@ -29,7 +34,11 @@ def doctor_findings(diagnosis: Diagnosis, now: float) -> tuple[Finding, ...]:
     """
     if any(rule.rule == NEVER_STARTED for rule in diagnosis.findings):
         return ()
-    return tuple(_finding(rule, severity, now) for rule in diagnosis.findings if (severity := severity_of(rule)) is not None)
+    left = diagnosis.numbers.get("seconds_to_data_loss")
+    facts: dict[str, Fact] = {} if left is None else {RECORDS_LOST_FROM: clock_time(now + left)}
+    return tuple(
+        _finding(rule, severity, now, facts) for rule in diagnosis.findings if (severity := severity_of(rule)) is not None
+    )
 
 
 def severity_of(found: RuleFinding) -> Severity | None:
@@ -43,14 +52,14 @@ def severity_of(found: RuleFinding) -> Severity | None:
     return Severity.INFO if found.rule in _INFO else Severity.WARNING
 
 
-def _finding(found: RuleFinding, severity: Severity, now: float) -> Finding:
+def _finding(found: RuleFinding, severity: Severity, now: float, facts: Mapping[str, Fact]) -> Finding:
     subject = found.evidence.get("table") or found.evidence.get("reference")
     return Finding(
         cause=f"{found.rule}:{subject}" if subject else found.rule,
         severity=severity,
         what=found.sentence,
         since=now,
-        evidence={name: _fact(value) for name, value in found.evidence.items()},
+        evidence={**{name: _fact(value) for name, value in found.evidence.items()}, **facts},
         runbook=found.runbook,
         done="the next start repairs it" if found.verdict == "repairable" else "",
     )

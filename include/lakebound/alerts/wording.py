@@ -9,6 +9,7 @@ from typing import Any
 
 from lakebound.alerts.model import EVERYTHING, Message, MessageKind, ToldAlert
 from lakebound.control.state_text import cut_text
+from lakebound.control.urgency import urgency_of
 
 ID_HEADER = "X-Lakebound-Message"
 """Header of a webhook's request and of an e-mail that holds the message's id: the same when a message comes a second time."""
@@ -86,6 +87,7 @@ def body_of(message: Message, links: Links) -> dict[str, Any]:
         "done": lead.done,
         "runbook": lead.runbook,
         "runbook_link": links.runbook(lead.runbook),
+        **_urgency(lead),
         "page": links.page(message.pipeline),
         "dag": links.dag(message.pipeline, lead.source),
         **{name: lead.evidence.get(name) for name in _FACTS_OF_RUN},
@@ -133,16 +135,26 @@ def _one(message: Message, told: ToldAlert, links: Links) -> dict[str, Any]:
     return {
         **facts,
         "runbook_link": links.runbook(told.runbook),
+        **_urgency(told),
         "page": links.page(message.pipeline),
         "dag": links.dag(message.pipeline, told.source),
     }
 
 
+def _urgency(told: ToldAlert) -> dict[str, str | None]:
+    """Return by when a person should act, and what happens otherwise."""
+    urgency = urgency_of(told.runbook)
+    return {"urgency": urgency.when.value if urgency else None, "if_nobody_acts": urgency.otherwise if urgency else None}
+
+
 def _lines(message: Message, told: ToldAlert, links: Links) -> list[tuple[str, str]]:
+    urgency = _urgency(told) if message.kind is not MessageKind.RESOLVED else {}
     facts = ", ".join(f"{name}={value}" for name, value in told.evidence.items() if value is not None)
     found = [
         (message.kind.value, told.what),
         ("severity", told.severity.value),
+        ("act", urgency.get("urgency") or ""),
+        ("if nobody acts", urgency.get("if_nobody_acts") or ""),
         ("pipelines", ", ".join(told.pipelines)) if told.pipelines else ("pipeline", message.pipeline),
         ("since", datetime.fromtimestamp(told.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")),
         ("found by", f"{told.source} ({told.cause})"),

@@ -32,6 +32,7 @@ RUNBOOKS = (
     "retention-passed",
     "schema-changed",
     "stall",
+    "state-away",
     "state-folder",
     "table-dropped",
     "table-feature",

@@ -172,7 +172,7 @@ def test_state_that_cannot_be_read_for_a_moment_is_asked_again_and_told_once(
 
 
 @pytest.mark.parametrize(
-    ("error", "page"), [(REFUSED, "state-folder"), (ValueError("torn"), "control-files"), (OSError("the disk"), "state-folder")]
+    ("error", "page"), [(REFUSED, "state-away"), (ValueError("torn"), "control-files"), (OSError("the disk"), "state-away")]
 )
 def test_state_that_stays_unreadable_ends_the_wait_with_what_to_do(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception, page: str

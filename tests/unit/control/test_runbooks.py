@@ -16,6 +16,7 @@ from tests.support.runbook_pages import FOLDER, PAGES, REPOSITORY, SPAN, blocks,
 from tests.support.syntax import nodes_of
 
 from lakebound.control.runbooks import RUNBOOKS
+from lakebound.control.urgency import URGENCIES, urgency_of
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
 from lakebound.operations.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
@@ -25,7 +26,7 @@ from lakebound_airflow.operators import control, recover
 
 CODE = ("include/lakebound", "plugins/lakebound_airflow", "spark_apps", "dags")
 ACTIONS = {"control": control.ACTIONS, "recover": recover.ACTIONS}
-SECTIONS = ["You see", "It means", "It costs", "Do", "It is over when"]
+SECTIONS = ["You see", "It means", "It costs", "How urgent", "Do", "It is over when"]
 NAME = re.compile(r"\brunbook ([a-z]+(?:-[a-z]+)*)\b")
 LEAST_FRAGMENT = 8
 
@@ -96,6 +97,10 @@ def test_every_page_that_is_named_is_there_and_every_page_is_named() -> None:
     assert {page.stem for page in PAGES} == named()
 
 
+def test_every_page_has_an_urgency_and_every_urgency_a_page() -> None:
+    assert {page.stem for page in PAGES} == set(URGENCIES)
+
+
 def test_the_list_of_pages_is_complete() -> None:
     listed = re.findall(r"\]\(([a-z-]+)\.md\)", (FOLDER / "README.md").read_text())
     assert sorted(listed) == sorted(page.stem for page in PAGES)
@@ -108,6 +113,9 @@ class TestPage:
         assert titles == SECTIONS
         assert all(section(page, title) for title in SECTIONS)
         assert re.search(r"^1\. ", section(page, "Do"))
+
+    def test_it_says_how_urgent_it_is_as_the_messages_do(self, page: Path) -> None:
+        assert section(page, "How urgent") == str(urgency_of(page.stem))
 
     def test_it_quotes_what_is_really_said(self, page: Path) -> None:
         quoted = [span for span in SPAN.findall(section(page, "You see")) if " " in span and not span.startswith("lakebound ")]
