@@ -27,6 +27,7 @@ from tests.support.streams.applications import LANDING_SECONDS, Applications, Ru
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.reading import ReadMessage, read_committed
+from tests.support.topics.recipe import handled
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
 from lakebound.inspection.doctor.pipeline.rules import diagnose
@@ -234,11 +235,14 @@ def behind(positions: set[str], noted: dict[int, int]) -> set[str]:
 
 
 def assert_sent(scene: Scene, messages: list[ReadMessage], number: int = 0) -> None:
-    """Every row of which the ledger tells is in the topic, with its values."""
+    """Every row of which the ledger tells is in the topic, with its values; a consumer who skips copies has each once."""
     expected = scene.expected(number)
     assert len(expected) > PER_SECOND, "hardly anything was sent: nothing was tested"
     found = {m.source: row_hash({"amount": None, **json.loads(m.value)}) for m in messages}
     assert {source: found.get(source) for source in expected} == expected
+    assert Counter(m.source for m in handled(messages)) == Counter(found.keys()), (
+        "the page's recipe drops rows, or lets copies pass"
+    )
 
 
 def sources(messages: list[ReadMessage]) -> set[str]:

@@ -169,7 +169,14 @@ def _mistake_of(exc: yaml.YAMLError, text: str) -> Mistake:
     mark = exc.problem_mark or exc.context_mark
     line = int(mark.line) + 1 if mark else 1
     problem = exc.problem or "is not YAML"
-    if "undefined alias" in problem:
+    if problem == "mapping values are not allowed here":
+        problem = (
+            "text with a colon and a space in it, such as the type STRUCT<sku: STRING>, is not YAML as it stands: quote it, "
+            "or use `>-` after the key and write it in the next line, indented"
+        )
+    elif problem.startswith("expected ',' or '}'"):
+        problem += "; text with `: ` or `, ` in it is not YAML as it stands inside { }: quote it"
+    elif "undefined alias" in problem:
         problem = "text that starts with * must be in quotes"
     elif "could not determine a constructor" in problem or "tag" in problem:
         problem = "text that starts with ! must be in quotes"

@@ -10,26 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from tests.support.page_blocks import PAGES, tokens
 from tests.support.printed_commands import REPOSITORY, in_shell, wrong
 
 from lakebound.control.folder import ControlFolder
 
-PATTERNS = ("*.md", "docs/**/*.md", "include/runbooks/*.md", "examples/**/*.md", "tests/**/README.md")
-# The page of the site's first view is in the site's tree; `make docs` looks at its links.
-PAGES = sorted(page for pattern in PATTERNS for page in REPOSITORY.glob(pattern) if "site" not in page.parts)
 SHELL = {"bash", "sh", "shell", "console", ""}
 WITH_PLACES = re.compile(r"[…\[\]{}|]|\.\.\.|<\w")
-
-
-@cache
-def tokens(page: Path) -> tuple[Token, ...]:
-    """Return a page's tokens, those inside of others among them."""
-    found: list[Token] = []
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
-        found += [token, *(token.children or ())]
-    return tuple(found)
 
 
 @cache

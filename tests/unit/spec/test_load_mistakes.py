@@ -225,6 +225,16 @@ MISTAKES = {
         RIGHT.replace("[orders]", "[orders"),
         "orders.yaml:3: YAML cannot be read here: expected ',' or ']', but got ':'",
     ),
+    "text with a colon": (
+        RIGHT.replace("freshness: 500ms", "freshness: 500: ms"),
+        "orders.yaml:8: YAML cannot be read here: text with a colon and a space in it, such as the type STRUCT<sku: STRING>, "
+        "is not YAML as it stands: quote it, or use `>-` after the key and write it in the next line, indented",
+    ),
+    "text with a colon in braces": (
+        RIGHT.replace("freshness: 500ms", "freshness: {is: 500: ms}"),
+        "orders.yaml:8: YAML cannot be read here: expected ',' or '}', but got ':'; text with `: ` or `, ` in it is not YAML "
+        "as it stands inside { }: quote it",
+    ),
     "second document": (
         RIGHT + "---\npipeline: more\n",
         "orders.yaml:12: YAML cannot be read here: only one document is allowed in a file: a second --- begins here",
