@@ -121,6 +121,10 @@ class Alert(FrozenRecord):
         """Its name in messages: the same from the first to the last message, another one when it is opened again."""
         return f"{self.pipeline}/{self.concern}/{round((self.opened_at or self.first_seen) * 1000)}"
 
+    def is_about(self, pipeline: str) -> bool:
+        """Whether it is an alert of a pipeline, alone or with others."""
+        return pipeline == self.pipeline or pipeline in self.pipelines
+
     @property
     def is_open(self) -> bool:
         """Whether it was told, and its end was not."""
@@ -141,6 +145,13 @@ class Memory(FrozenRecord):
     def open(self) -> tuple[Alert, ...]:
         """The alerts that were told and are not over, the worst first."""
         return by_severity([alert for alert in self.alerts if alert.is_open])
+
+    def parts_of(self, alert: Alert) -> tuple[Alert, ...]:
+        """Return what an open alert says of each pipeline: one that several share names others, and has a part for each."""
+        if not alert.shared:
+            return (alert,)
+        parts = (one for one in self.alerts if one.concern == alert.shared and one.pipeline in alert.pipelines)
+        return tuple(one.model_copy(update={"told_at": alert.told_at}) for one in parts if one.is_live and not one.is_open)
 
 
 class ToldAlert(FrozenRecord):

@@ -32,7 +32,7 @@ def alerts(
     if channel is not None:
         raise typer.BadParameter("--channel needs --test")
     state = AlertStore(settings.home).read()
-    found = [alert for alert in state.memory.open if pipeline in (None, alert.pipeline)]
+    found = [alert for alert in state.memory.open if pipeline is None or alert.is_about(pipeline)]
     if json:
         print_json(
             {

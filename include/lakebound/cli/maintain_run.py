@@ -28,7 +28,7 @@ def run_maintenance(spec: PipelineSpec, settings: Settings, *, json: bool) -> in
     from lakebound.operations.maintenance.submission import PROGRESS, maintenance_command, maintenance_orders
 
     run_id = f"maintain-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
-    orders = maintenance_orders(spec, settings, run_id)
+    orders = maintenance_orders(spec, settings, run_id, is_waited_for=True)
     submission, process = launch_beside(maintenance_command(orders, settings), orders, settings)
     say(f"maintain: {run_id}; log: {submission.log}; Ctrl-C ends it after the current step")
     code = foreground.follow(process, submission, PROGRESS, "after this step; press Ctrl-C again to kill it")

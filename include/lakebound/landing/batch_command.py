@@ -122,6 +122,22 @@ def application_command(application: Path, orders: RunSpec, settings: Settings, 
     return [*command, str(application), *run_spec_arguments(orders)]
 
 
+class BatchOrders(RunSpec):
+    """Orders of an application that works beside the streams and ends by itself.
+
+    Attributes:
+        is_waited_for: A person waits for the end: the run gets an ordinary share of the cores, and does not go behind
+            everything else.
+    """
+
+    is_waited_for: bool = False
+
+
+def in_its_place(command: list[str], orders: BatchOrders) -> list[str]:
+    """Return the command behind everything else on the machine, unless a person waits for the end."""
+    return command if orders.is_waited_for else behind_everything(command)
+
+
 def behind_everything(command: list[str]) -> list[str]:
     """Return the command as the last in line for the machine's cores, in a session of its own."""
     return [sys.executable, "-I", "-S", background.__file__, *command]

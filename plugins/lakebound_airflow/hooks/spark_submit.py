@@ -1,4 +1,4 @@
-"""The provider's spark-submit hook for batch work beside streams: lowest priority, an environment of its own, one machine."""
+"""The provider's spark-submit hook for batch work beside streams: low priority, an environment of its own, one machine."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ _ID_OF_DRIVER = re.compile(r".{0,200}(?:application_|driver-|pod name: |submissi
 
 
 class NiceSparkSubmitHook(SparkSubmitHook):
-    """Submits behind everything else on the machine.
+    """Submits behind everything else on the machine, unless a person waits for the end.
 
     Args:
         environment: The whole environment of the application: Airflow's own variables hold secrets that it has no need of.
         log_file: Gets all that the application says. Errors in it may quote records, so Airflow's log does not.
+        is_waited_for: Whether a person waits for the end.
         progress: Begins what is meant for a person; such lines stand in Airflow's log, too.
         kwargs: Of the provider's hook.
     """
 
-    def __init__(self, *, environment: Mapping[str, str], log_file: Path, progress: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, environment: Mapping[str, str], log_file: Path, progress: str, is_waited_for: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self._environment = dict(environment)
         self.log_file = log_file
         self._progress = progress
+        self._is_waited_for = is_waited_for
 
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:
@@ -67,4 +71,5 @@ class NiceSparkSubmitHook(SparkSubmitHook):
     def _get_spark_binary_path(self) -> list[str]:
         # The provider's public parameter takes one program, and not the one that goes behind everything first.
         beside = Path(sys.executable).parent / "spark-submit"
-        return behind_everything([str(beside) if beside.exists() else self._connection["spark_binary"]])
+        command = [str(beside) if beside.exists() else self._connection["spark_binary"]]
+        return command if self._is_waited_for else behind_everything(command)

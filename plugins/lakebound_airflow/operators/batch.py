@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.utils.types import DagRunType
 
 from lakebound.control.folder import ControlFolder
-from lakebound.landing.batch_command import ANOTHER_RUN, driver_memory, run_spec_arguments
-from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.batch_command import ANOTHER_RUN, BatchOrders, driver_memory, run_spec_arguments
 from lakebound.landing.spark_command import app_name, run_environment
 from lakebound.settings import Settings
 from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
@@ -31,21 +31,23 @@ class BatchRun(Generic[Report]):
 
     Attributes:
         application: Its entry point's name in ``settings.apps``.
-        orders: What it is told; they name the run.
+        orders: What it is told; they name the run, and say whether a person waits for it.
         conf: Its Spark settings.
         read_report: Returns the report of a run by its id, None where it left none.
         record_end: Keeps for the alerts why the run ended without a report.
     """
 
     application: str
-    orders: RunSpec
+    orders: BatchOrders
     conf: Mapping[str, str]
     read_report: Callable[[ControlFolder, str], Report | None]
     record_end: Callable[[str], None]
 
 
 class BatchOperator(BaseOperator):
-    """Works on one pipeline's tables in an application on one core, at the lowest priority. A retry starts a new one.
+    """Works on one pipeline's tables in an application on one core, at the lowest priority unless a person triggered it.
+
+    A retry starts a new one.
 
     Args:
         pipeline: Its name.
@@ -68,6 +70,10 @@ class BatchOperator(BaseOperator):
         """Return an id for a run that this try starts now."""
         return f"{self.verb}-{self.pipeline}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{context['ti'].try_number}"
 
+    def is_waited_for(self, context: Context) -> bool:
+        """Whether a person triggered the run: it is then no work that may wait until the machine is idle."""
+        return getattr(context.get("dag_run"), "run_type", None) == DagRunType.MANUAL
+
     def run_application(self, run: BatchRun[Report], settings: Settings) -> tuple[Report, bool]:
         """Run it to its end; return its report, and whether it ended well.
 
@@ -84,6 +90,7 @@ class BatchOperator(BaseOperator):
             environment=run_environment(orders, settings),
             log_file=orders.control.log(orders.app_id),
             progress=f"{self.verb}: ",
+            is_waited_for=orders.is_waited_for,
             conf=dict(run.conf),
             conn_id=self.conn_id,
             driver_memory=driver_memory(orders, settings),

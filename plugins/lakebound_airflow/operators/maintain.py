@@ -99,7 +99,8 @@ class MaintainOperator(BatchOperator):
 
         settings = load_settings()
         # What it is asked to do is settled when it runs; a retry finds the tables as they then are.
-        orders = maintenance_orders(spec_of(self.pipeline, settings), settings, self.run_id(context))
+        spec, is_waited_for = spec_of(self.pipeline, settings), self.is_waited_for(context)
+        orders = maintenance_orders(spec, settings, self.run_id(context), is_waited_for=is_waited_for)
         record_end = partial(self._record_end, orders.control, orders.app_id)
         installed = with_connection(self.conn_id, settings)
         run = BatchRun(APPLICATION, orders, batch_conf(orders, installed), read_run, record_end)

@@ -78,7 +78,10 @@ class ValidateOperator(BatchOperator):
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
         if by_hand is None and rows is None:
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
-        orders = validation_orders(spec, settings, file, self.run_id(context), by_hand=by_hand, rows=rows)
+        is_waited_for = self.is_waited_for(context)
+        orders = validation_orders(
+            spec, settings, file, self.run_id(context), by_hand=by_hand, rows=rows, is_waited_for=is_waited_for
+        )
         record_end = partial(self._record_end, settings, by_hand)
         installed = with_connection(self.conn_id, settings)
         run = BatchRun(APPLICATION, orders, validation_conf(orders, installed), read_report, record_end)

@@ -21,7 +21,7 @@ class CoverageRow:
         missing: The holes between them.
         bad: What those of the newest batches read that had records for the quarantine.
         next_offset: To land; None where it is not known.
-        end_offset: Kafka's, when the application last looked; None where it is not known.
+        end_offset: Kafka's, when the application last asked, or what it has landed since; None where it is not known.
     """
 
     topic: str
@@ -66,6 +66,7 @@ def coverage_rows(ledger: RecentLedger, progress: Progress | None) -> list[Cover
         own, kafka, held = marks.get(topic, {}), ends.get(topic, {}), ledger.coverage.get(topic, {})
         for partition in sorted({*own, *kafka, *held}):
             landed = held.get(partition, ())
+            next_offset = own.get(partition, landed[-1][1] if landed else None)
             rows.append(
                 CoverageRow(
                     topic,
@@ -73,8 +74,8 @@ def coverage_rows(ledger: RecentLedger, progress: Progress | None) -> list[Cover
                     landed=landed,
                     missing=gaps(landed),
                     bad=tuple(_bad(ledger, topic, partition)),
-                    next_offset=own.get(partition, landed[-1][1] if landed else None),
-                    end_offset=kafka.get(partition),
+                    next_offset=next_offset,
+                    end_offset=_known_end(kafka.get(partition), next_offset),
                 )
             )
     return rows
@@ -84,3 +85,8 @@ def _bad(ledger: RecentLedger, topic: str, partition: int) -> Iterator[Interval]
     for batch in ledger.batches:
         if batch.quarantined:
             yield from batch.ranges.get(topic, {}).get(partition, ())
+
+
+def _known_end(asked: int | None, next_offset: int | None) -> int | None:
+    """Return Kafka's end: it was asked for less often than batches are landed, and what is landed was before the end."""
+    return asked if asked is None or next_offset is None else max(asked, next_offset)

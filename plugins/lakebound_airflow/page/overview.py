@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from lakebound.alerts.model import rank
+from lakebound.alerts.concerns import IMMEDIATE
+from lakebound.alerts.model import Alert, rank
 from lakebound.control.findings import Severity
 from lakebound.control.state_text import cut_text
 from lakebound.frozen import Frozen
@@ -105,16 +106,18 @@ def need_of(state: PipelineState) -> tuple[Need, str]:
     """Return how much the pipeline needs a person, and the sentence that says why.
 
     A critical alert, or a situation that only a person ends, is for now. A warning, a file that is wrong or unreadable, and an
-    application that is silent or was never started are for today. What ends by itself waits.
+    application that is silent or was never started are for today. What ends by itself waits. What keeps it from landing now is
+    the reason rather than an event that is over, such as a kill after which another application was started.
     """
-    status, worst = state.status, state.alerts[0] if state.alerts else None
-    situation, note = state.situation, _note(state)
+    status, situation, note = state.status, state.situation, _note(state)
+    worst = min(state.alerts, key=lambda alert: (-rank(alert.severity), _is_of_the_past(alert), alert.since), default=None)
+    why = note if worst is None or (situation is not None and _is_of_the_past(worst)) else worst.what
     if worst is not None and worst.severity is Severity.CRITICAL:
-        return Need.NOW, worst.what
+        return Need.NOW, why
     if situation is not None and situation.name in _ENDED_BY_A_PERSON:
         return Need.NOW, note
     if worst is not None and worst.severity is Severity.WARNING:
-        return Need.TODAY, worst.what
+        return Need.TODAY, why
     for is_wrong, why in _for_today(state, note):
         if is_wrong:
             return Need.TODAY, why
@@ -123,6 +126,11 @@ def need_of(state: PipelineState) -> tuple[Need, str]:
     if situation is not None or not status.alive:
         return Need.WAITS, note or "no application runs now"
     return Need.NONE, worst.what if worst is not None else ""
+
+
+def _is_of_the_past(alert: Alert) -> bool:
+    """Whether an alert is about an event, or about something that nobody finds any more."""
+    return alert.lead.partition(":")[0] in IMMEDIATE or alert.gone_since is not None
 
 
 def _for_today(state: PipelineState, note: str) -> tuple[tuple[bool, str], ...]:

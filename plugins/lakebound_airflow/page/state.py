@@ -61,7 +61,8 @@ def read_states(
     kept = AlertStore(settings.home).look()
     alerts: defaultdict[str, list[Alert]] = defaultdict(list)
     for alert in kept.memory.open if kept is not None else ():
-        alerts[alert.pipeline].append(alert)
+        for part in kept.memory.parts_of(alert) if kept is not None else ():
+            alerts[part.pipeline].append(part)
     problems = ["the file of alerts cannot be read, so no alert is shown (lakebound alerts)"] if kept is None else []
     found = []
     for name in sorted(names):

@@ -47,7 +47,7 @@ class Maintenance:
             LakeboundError: What planning raises.
         """
         orders = self._orders
-        lower_priority()
+        self._go_behind()
         obey_signals(self._ask)
         with only_run(orders.control):
             plan = self.plan()
@@ -74,8 +74,12 @@ class Maintenance:
     def _start_spark(self) -> IcebergActions:
         self._session = make_session(f"lakebound-maintain-{self._orders.spec.pipeline}")
         obey_signals(self._ask)
-        lower_priority()
+        self._go_behind()
         return IcebergActions(self._session, self._orders.places, self._orders.control)
+
+    def _go_behind(self) -> None:
+        if not self._orders.is_waited_for:
+            lower_priority()
 
     def _wait(self, seconds: float) -> None:
         self._asked.wait(seconds)

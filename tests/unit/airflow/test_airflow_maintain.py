@@ -84,6 +84,16 @@ def test_it_is_submitted_behind_everything_else_with_nothing_of_airflows_environ
     assert "canary" not in (tmp_path / "environment").read_text()
 
 
+def test_what_a_person_triggers_gets_an_ordinary_share_of_the_cores(ends: Callable[..., list[str]]) -> None:
+    submitted = ends(0, "done")
+    operator().execute({**context(), "dag_run": SimpleNamespace(run_type="manual")})
+    assert submitted[0].endswith("spark-submit")
+    assert '"is_waited_for":true' in " ".join(submitted)
+    submitted = ends(0, "done")
+    operator().execute({**context(), "dag_run": SimpleNamespace(run_type="scheduled")})
+    assert background.__file__ in submitted
+
+
 def test_a_connection_says_where_it_runs(ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_LAKEBOUND_MAINTENANCE", '{"conn_type": "spark", "host": "yarn"}')
     submitted = ends(0, "done")

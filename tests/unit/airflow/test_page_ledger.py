@@ -42,6 +42,9 @@ def test_a_row_has_what_is_landed_missing_and_waiting() -> None:
     assert (second.next_offset, second.end_offset, second.lag) == (7, None, None)
     assert (third.next_offset, third.end_offset, third.lag) == (None, 9, None)
     assert coverage_rows(LEDGER, None)[0].next_offset == 100
+    landed_since = PROGRESS.model_copy(update={"high_water_marks": {"orders": {0: 500}}, "latest_offsets": {"orders": {0: 9}}})
+    ahead = coverage_rows(RecentLedger(), landed_since)[0]
+    assert (ahead.next_offset, ahead.end_offset, ahead.lag) == (500, 500, 0), "the end was asked for before the last batch"
 
 
 def test_a_bar_is_as_long_as_its_offsets_and_nothing_is_too_narrow_to_be_seen() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.streams.stand_ins import ORDERS
 
-from lakebound.alerts.model import Alert
+from lakebound.alerts.model import Alert, Memory
 from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.desired import Desired
 from lakebound.control.findings import Finding, Findings, Severity
@@ -89,6 +89,35 @@ def test_a_row_says_what_status_says() -> None:
 def test_what_needs_a_person(found: PipelineState, need: Need, why: str) -> None:
     said = need_of(found)
     assert said[0] is need and why in said[1]
+
+
+def test_what_keeps_it_from_landing_now_comes_before_a_kill_that_is_repaired() -> None:
+    waits = state(
+        replace(RUNNING, progress=PROGRESS.model_copy(update={"state": "waiting", "waiting_for": "no answer from Kafka"}))
+    )
+    kill = Alert(
+        pipeline="orders", concern="application-dead", lead="incidents:i-1", severity=Severity.WARNING, what="killed",
+        since=NOW - 900, first_seen=NOW - 900,
+    )  # fmt: skip
+    outage = kill.model_copy(update={"lead": "doctor:broker-unavailable", "what": "Kafka does not answer", "since": NOW})
+    assert need_of(replace(waits, alerts=(kill,))) == (Need.TODAY, "waiting: no answer from Kafka")
+    assert need_of(replace(waits, alerts=(kill, outage))) == (Need.TODAY, "Kafka does not answer")
+    assert need_of(replace(state(RUNNING), alerts=(kill,))) == (Need.TODAY, "killed")
+
+
+def test_an_alert_that_pipelines_share_names_no_other_pipeline_to_who_may_not_see_it() -> None:
+    shared = Alert(
+        pipeline="*", concern="shared:broker-unavailable:Kafka at k:9092", lead="shared:x", severity=Severity.CRITICAL,
+        what="2 pipelines (orders, secret)", since=NOW, first_seen=NOW, opened_at=NOW, told_at=NOW,
+        shared="broker-unavailable", pipelines=("orders", "secret"),
+    )  # fmt: skip
+    part = Alert(
+        pipeline="orders", concern="broker-unavailable", lead="application:waiting", severity=Severity.CRITICAL,
+        what="orders waits", since=NOW, first_seen=NOW,
+    )  # fmt: skip
+    told = Memory(alerts=(shared, part)).parts_of(shared)
+    assert [(one.pipeline, one.what, one.told_at) for one in told] == [("orders", "orders waits", NOW)]
+    assert Memory(alerts=(part,)).parts_of(part) == (part,)
 
 
 def test_what_needs_a_person_comes_first() -> None:

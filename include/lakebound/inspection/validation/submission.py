@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakebound.control.desired import Desired
 from lakebound.inspection.validation.by_hand import ByHand
 from lakebound.inspection.validation.expectations import ExpectationFile
-from lakebound.landing.batch_command import application_command, batch_conf, behind_everything
+from lakebound.landing.batch_command import BatchOrders, application_command, batch_conf, in_its_place
 from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.landing.spark_command import QUICK_START, driver_java_options
 from lakebound.settings import Settings
@@ -20,21 +20,18 @@ QUICK_ROWS = 100_000
 """Maximum rows of a run that ends before the JVM's second compiler saves more than it costs (20 of 52 CPU seconds)."""
 
 
-class ValidationOrders(RunSpec):
+class ValidationOrders(BatchOrders):
     """One validation run's orders: those of an application, whose id names the run.
 
     Attributes:
         expectations: What is expected, as the file said when the run was submitted.
         by_hand: A range that a person names; None: what is due.
         rows: How many are due, as far as it was known at the start.
-        is_waited_for: A person waits for the end: the run gets an ordinary share of the cores, and does not go behind
-            everything else.
     """
 
     expectations: ExpectationFile
     by_hand: ByHand | None = None
     rows: int | None = None
-    is_waited_for: bool = False
 
 
 def validation_orders(
@@ -83,4 +80,4 @@ def validation_conf(orders: ValidationOrders, settings: Settings) -> dict[str, s
 def validation_command(orders: ValidationOrders, settings: Settings) -> list[str]:
     """Return the command that starts the application, behind everything else unless a person waits for it."""
     command = application_command(settings.apps / APPLICATION, orders, settings, validation_conf(orders, settings))
-    return command if orders.is_waited_for else behind_everything(command)
+    return in_its_place(command, orders)
