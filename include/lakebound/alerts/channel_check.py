@@ -30,7 +30,8 @@ def channels_that_need_airflow(alerts: AlertsSpec, settings: Settings) -> list[s
     in_database = _in_database({one for _, one in asked}, settings)
     return [
         f"alerts.yaml: {user}: the connection {one} is in Airflow's database only, so `lakebound watch` cannot use it; "
-        f"put it into the variable {variable_of(one)}, a file of this name in {access.secrets_folder}, or a secrets backend"
+        f"put it into the variable {variable_of(one)}, a file of this name in {access.secrets_folder}/channels, "
+        f"or a secrets backend"
         for user, one in asked
         if one in in_database
     ]

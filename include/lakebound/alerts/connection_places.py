@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lakebound.settings import YamlAccess
+from lakebound.spec.secret_bindings import CHANNELS
+from lakebound.spec.secrets import operators_file
 
 
 def variable_of(connection: str) -> str:
@@ -17,7 +19,7 @@ def variable_of(connection: str) -> str:
 
 def file_of(connection: str, access: YamlAccess) -> Path | None:
     """Return the file of secrets that holds a connection, as an address or as JSON; None where there is none."""
-    file = access.secret_file(variable_of(connection))
+    file = operators_file(variable_of(connection), CHANNELS, access)
     return file if file is not None and file.is_file() else None
 
 

@@ -9,6 +9,7 @@ import typer
 from lakebound import __version__
 from lakebound.cli.alerts import alerts
 from lakebound.cli.backup import backup, restore
+from lakebound.cli.bind_secrets import bind_secrets
 from lakebound.cli.check import check, schema
 from lakebound.cli.control import control
 from lakebound.cli.create_topic import create_topic
@@ -58,6 +59,7 @@ app.command("create-topic", rich_help_panel=PIPELINES)(create_topic)
 app.command(rich_help_panel=PIPELINES)(check)
 app.command("try", rich_help_panel=PIPELINES)(try_records)
 app.command(rich_help_panel=PIPELINES)(schema)
+app.command("bind-secrets", rich_help_panel=PIPELINES)(bind_secrets)
 app.command(rich_help_panel=PIPELINES)(status)
 app.command(rich_help_panel=PIPELINES)(metrics)
 app.command(rich_help_panel=PIPELINES)(report)

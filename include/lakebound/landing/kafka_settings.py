@@ -12,6 +12,7 @@ from lakebound.landing.jaas import jaas_quoted
 from lakebound.landing.tls_files import check_authority, read_chain, read_key
 from lakebound.spec.connection import ConnectionSpec, SaslSpec, SecretRef
 from lakebound.spec.named_files import certificate_path
+from lakebound.spec.secret_uses import broker_servers, token_servers
 from lakebound.spec.secrets import read_secret
 
 _SECURITY = "org.apache.kafka.common.security"
@@ -52,7 +53,7 @@ def client_config(connection: ConnectionSpec) -> dict[str, str]:
         config["ssl.certificate.location"] = str(certificate_path(connection.tls_certificate_file))
         config["ssl.key.pem"] = _private_key(connection)
     if connection.sasl:
-        config |= _librdkafka_login(connection.sasl)
+        config |= _librdkafka_login(connection.sasl, broker_servers(connection))
     return config
 
 
@@ -79,7 +80,7 @@ def java_config(connection: ConnectionSpec) -> dict[str, str]:
         config["ssl.keystore.certificate.chain"] = read_chain(connection.tls_certificate_file, "tls_certificate_file")
         config["ssl.keystore.key"] = _private_key(connection)
     if connection.sasl:
-        config |= _java_login(connection.sasl)
+        config |= _java_login(connection.sasl, broker_servers(connection))
     return config
 
 
@@ -93,15 +94,16 @@ def _consumer_names() -> frozenset[str]:
 
 
 def _private_key(connection: ConnectionSpec) -> str:
-    key = read_secret(SecretRef(file=connection.tls_key_file), "connection.tls_key_file")
-    password = read_secret(connection.tls_key_password, "connection.tls_key_password") if connection.tls_key_password else None
+    servers, encrypted = broker_servers(connection), connection.tls_key_password
+    key = read_secret(SecretRef(file=connection.tls_key_file), "connection.tls_key_file", servers)
+    password = read_secret(encrypted, "connection.tls_key_password", servers) if encrypted else None
     return read_key(key, password, connection.tls_certificate_file or "")
 
 
-def _librdkafka_login(sasl: SaslSpec) -> dict[str, str]:
+def _librdkafka_login(sasl: SaslSpec, brokers: tuple[str, ...]) -> dict[str, str]:
     config: dict[str, str] = {"sasl.mechanism": sasl.mechanism}
     if sasl.mechanism != "OAUTHBEARER":
-        return {**config, "sasl.username": sasl.username or "", "sasl.password": _password(sasl)}
+        return {**config, "sasl.username": sasl.username or "", "sasl.password": _password(sasl, brokers)}
     config["sasl.oauthbearer.method"] = "oidc"
     config["sasl.oauthbearer.token.endpoint.url"] = sasl.token_url or ""
     config["sasl.oauthbearer.client.id"] = sasl.client_id or ""
@@ -115,10 +117,10 @@ def _librdkafka_login(sasl: SaslSpec) -> dict[str, str]:
     return config
 
 
-def _java_login(sasl: SaslSpec) -> dict[str, str]:
+def _java_login(sasl: SaslSpec, brokers: tuple[str, ...]) -> dict[str, str]:
     config: dict[str, str] = {"sasl.mechanism": sasl.mechanism}
     if sasl.mechanism != "OAUTHBEARER":
-        login = {"username": sasl.username or "", "password": _password(sasl)}
+        login = {"username": sasl.username or "", "password": _password(sasl, brokers)}
     else:
         login = {"clientId": sasl.client_id or "", "clientSecret": _client_secret(sasl)}
         login |= {"scope": sasl.scope} if sasl.scope else {}
@@ -135,9 +137,9 @@ def _java_login(sasl: SaslSpec) -> dict[str, str]:
     return config
 
 
-def _password(sasl: SaslSpec) -> str:
-    return read_secret(sasl.password or SecretRef(env=""), "connection.sasl.password")
+def _password(sasl: SaslSpec, brokers: tuple[str, ...]) -> str:
+    return read_secret(sasl.password or SecretRef(env=""), "connection.sasl.password", brokers)
 
 
 def _client_secret(sasl: SaslSpec) -> str:
-    return read_secret(sasl.client_secret or SecretRef(env=""), "connection.sasl.client_secret")
+    return read_secret(sasl.client_secret or SecretRef(env=""), "connection.sasl.client_secret", token_servers(sasl))

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.secret_bindings import SecretBindings, Server
 from lakebound.spec.spark import InstallationSpark
 from lakebound.spec.yaml_model import read_model
 
@@ -25,6 +26,15 @@ class InstallationSpec(Frozen):
 
     spark_profiles: Mapping[str, InstallationSpark] = Field(
         default_factory=dict, description="Settings of Spark by the name of a profile, which pipelines may name."
+    )
+
+    secrets: SecretBindings | None = Field(
+        default=None,
+        description="Servers to which secrets may be sent. Without it, pipelines may send a secret only to this machine, or "
+        "one of their own.",
+    )
+    token_servers: tuple[Server, ...] = Field(
+        default=(), description="Servers that pipelines may ask for tokens, as host:port, besides those of bound secrets."
     )
 
     @field_validator("spark_profiles")
@@ -44,11 +54,13 @@ class Installation:
         path: Where it is, or would be.
         spec: What it says; of a wrong file, nothing.
         problems: What is wrong with it: ``FILE:LINE: FIELD: what is wrong``.
+        binds: Whether secrets may only be sent where it says; False to find out what it should say.
     """
 
     path: Path
     spec: InstallationSpec = field(default_factory=InstallationSpec)
     problems: tuple[str, ...] = ()
+    binds: bool = True
 
 
 def read_installation(pipelines: Path) -> Installation:
@@ -60,5 +72,5 @@ def read_installation(pipelines: Path) -> Installation:
     path = pipelines.parent / FILE
     if not path.exists() and not path.is_symlink():
         return Installation(path)
-    found, problems = read_model(path, InstallationSpec, "spark_profiles")
+    found, problems = read_model(path, InstallationSpec, "spark_profiles, secrets, token_servers")
     return Installation(path, found or InstallationSpec(), tuple(problems))

@@ -11,7 +11,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,17 @@ def choose_pipeline(pipeline: str, loaded: LoadedPipelines, folder: Path) -> Pip
     raise UnknownPipelineError(pipeline, list(loaded.specs), folder)
 
 
+def load_unbound(settings: Settings) -> tuple[PipelineSpec, ...]:
+    """Return the pipelines whose files are right, though their secrets may not be bound to the servers that they name."""
+    folder = settings.pipelines
+    installation = replace(read_installation(folder), binds=False)
+    files = (
+        sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".") if folder.is_dir() else []
+    )
+    read = (_read(path, settings.kafka, installation)[0] for path in files)
+    return tuple(spec for spec in read if spec is not None)
+
+
 def load_file(path: Path, settings: Settings | None = None) -> PipelineSpec:
     """Return the pipeline that a file declares, wherever the file lies.
 
@@ -177,7 +188,10 @@ def _read(path: Path, kafka: str, installation: Installation) -> tuple[PipelineS
     if spec is not None and spec.pipeline != path.stem:
         what = f"is {spec.pipeline!r}, but the file is {path.name}; both must have the same name"
         mistakes.append(Mistake(source.line_of(("pipeline",)), what, ("pipeline",)))
-    refused = [*spark_refusals(body.get("spark"), access, installation), *(refusals(spec, access) if spec is not None else ())]
+    refused = [
+        *spark_refusals(body.get("spark"), access, installation),
+        *(refusals(spec, access, installation) if spec is not None else ()),
+    ]
     mistakes += [Mistake(source.line_of(keys), what, keys) for keys, what in refused]
     if spec is not None and not mistakes and spec.spark.profile is not None:
         try:

@@ -1,16 +1,19 @@
 """Reading a secret that YAML names, if it may be read.
 
-Who writes a pipeline's YAML could otherwise send any variable or file to a broker of their own.
+Who writes a pipeline's YAML could otherwise send any variable or file to a broker of their own. This is the only reader.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from lakebound.errors import ForbiddenSecretError, MissingSecretError
-from lakebound.settings import SECRET_PREFIX, YamlAccess, load_yaml_access
+from lakebound.settings import SECRET_PREFIX, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.connection import SecretRef
+from lakebound.spec.installation_file import read_installation
 from lakebound.spec.named_files import UnusableFileError, read_bounded
+from lakebound.spec.secret_bindings import WAREHOUSES, SecretUse, binding_refusal
 
 
 def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
@@ -33,8 +36,33 @@ def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
     return None
 
 
-def read_secret(ref: SecretRef, field: str) -> str:
-    """Return the secret that ``ref`` points to.
+def read_secret(ref: SecretRef, field: str, servers: tuple[str, ...], *, pipeline: str | None = None) -> str:
+    """Return a secret of a pipeline, which is going to be sent to these servers.
+
+    Whose it is was asked when the pipeline was loaded; bindings may have been changed since then.
+
+    Args:
+        ref: Where it is.
+        field: Full name of the field that names it, for messages.
+        servers: To whom it is sent, as host:port.
+        pipeline: Who asks, where that is known.
+
+    Raises:
+        ForbiddenSecretError: It may not be read on this machine, or not be sent there.
+        MissingSecretError: There is none.
+    """
+    access = load_yaml_access()
+    bindings = read_installation(load_settings().pipelines).spec.secrets
+    refused = forbidden_secret(ref, access) or binding_refusal(
+        SecretUse(ref, servers), pipeline, bindings, access.secrets_folder
+    )
+    if refused:
+        raise ForbiddenSecretError(field, refused)
+    return _read(ref, field, access.secret_file(ref.file) if ref.file else None)
+
+
+def read_warehouse_secret(ref: SecretRef, field: str) -> str:
+    """Return a secret that ``warehouses.yaml`` names; a file may lie in the folder of warehouses, where no pipeline may use it.
 
     Args:
         ref: Where it is.
@@ -47,7 +75,22 @@ def read_secret(ref: SecretRef, field: str) -> str:
     access = load_yaml_access()
     if forbidden := forbidden_secret(ref, access):
         raise ForbiddenSecretError(field, forbidden)
-    file = access.secret_file(ref.file) if ref.file else None
+    return _read(ref, field, operators_file(ref.file, WAREHOUSES, access) if ref.file else None)
+
+
+def operators_file(file: str, folder: str, access: YamlAccess) -> Path | None:
+    """Return a file of the operator's: in a folder of their own, or where older versions had it.
+
+    Args:
+        file: As it is named.
+        folder: ``channels`` or ``warehouses``.
+        access: Where the folder of secrets is.
+    """
+    own = access.secret_file(os.path.join(folder, file))
+    return own if own is not None and own.is_file() else access.secret_file(file)
+
+
+def _read(ref: SecretRef, field: str, file: Path | None) -> str:
     try:
         secret = read_bounded(file).strip() if file else os.environ.get(ref.env or "", "")
     except UnusableFileError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from lakebound.spec.secrets import read_secret
+from lakebound.spec.secrets import read_warehouse_secret
 from lakebound.spec.warehouse import StoreSpec
 
 RETRIES = 5
@@ -91,7 +91,7 @@ def pyiceberg_options(store: StoreSpec) -> dict[str, str]:
 
 def _named(store: StoreSpec, names: Mapping[str, str]) -> dict[str, str]:
     """Return keys, endpoint and region, as far as they are known, under the names that a library has for them."""
-    known = {field: read_secret(ref, f"store.{field}") for field, ref in store.secrets.items()}
+    known = {field: read_warehouse_secret(ref, f"store.{field}") for field, ref in store.secrets.items()}
     known |= {field: value for field, value in (("endpoint", store.endpoint), ("region", _region(store))) if value}
     return {names[field]: value for field, value in known.items()}
 

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from lakebound.first_line import first_line
 from lakebound.spec.reference import ReferenceSpec
+from lakebound.spec.secret_uses import server_of_login
 from lakebound.spec.secrets import read_secret
 from lakebound.storage.postgresql import login, refusal_in
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
@@ -72,7 +73,7 @@ def _transaction(name: str, spec: ReferenceSpec) -> Iterator[psycopg.Cursor]:
     field, database = f"reference.{name}", spec.postgres
     assert database is not None
     arguments = login(database, f"{field}.postgres")
-    password = read_secret(database.password, f"{field}.postgres.password")
+    password = read_secret(database.password, f"{field}.postgres.password", server_of_login(database))
     try:
         with psycopg.connect(**arguments, password=password) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

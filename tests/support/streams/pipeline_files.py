@@ -28,11 +28,25 @@ WITH_SASL = RIGHT.replace(
 )
 
 
+BOUND = """\
+token_servers: [idp.example.com:443]
+secrets:
+  files:
+    lander.key: [kafka:9092, kafka:9093]
+  variables:
+    LAKEBOUND_SECRET_KAFKA: [kafka:9092, kafka:9093, idp.example.com:443]
+    LAKEBOUND_SECRET_KEY: [kafka:9092, kafka:9093]
+    LAKEBOUND_SECRET_DB: [db:5432, db:6379]
+"""
+"""What ``installation.yaml`` says of the secrets of these tests."""
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Places of a test's own, with an empty folder of pipelines."""
     folder = tmp_path / "pipelines"
     folder.mkdir()
+    (tmp_path / "installation.yaml").write_text(BOUND)
     return replace(load_settings({}), home=tmp_path / "home", pipelines=folder, kafka="kafka:9092")
 
 

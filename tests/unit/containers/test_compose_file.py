@@ -106,8 +106,32 @@ def test_airflow_s_keys_are_not_among_what_yaml_may_name() -> None:
     for name in OWN:
         volumes = [volume.split(":") for volume in SERVICES[name].get("volumes", [])]
         assert {source for source, target, *_ in volumes if target == folder} <= {"pipeline-secrets"}
-    for name in ("kafka", "spark-master", "spark-worker-1", "spark-worker-2"):
+    for name in ("cli", "kafka", "spark-master", "spark-worker-1", "spark-worker-2"):
         assert "airflow-keys" not in str(SERVICES[name].get("volumes")), f"{name} needs none of Airflow's keys"
+
+
+def test_each_service_gets_only_the_secrets_that_it_needs() -> None:
+    kinds = ("airflow-keys", "channel-secrets", "cli-login", "database-password", "pipeline-secrets", "warehouse-secrets")
+    found = {
+        name: {kind for kind in kinds if any(volume.startswith(f"{kind}:") for volume in service.get("volumes", []))}
+        for name, service in SERVICES.items()
+        if name != "secrets"
+    }
+    landing = {"pipeline-secrets", "warehouse-secrets"}
+    airflow = {name for name in SERVICES if name.startswith("airflow-")}
+    assert {name: kinds for name, kinds in found.items() if name not in airflow} == {
+        "cli": {*landing, "cli-login"},
+        "iceberg-catalog": {"warehouse-secrets"},
+        "kafka": {"pipeline-secrets"},
+        "object-store": {"warehouse-secrets"},
+        "postgres": {"database-password"},
+        "spark-master": set(),
+        "spark-worker-1": landing,
+        "spark-worker-2": landing,
+    }
+    assert all(found[name] == {*landing, "airflow-keys", "channel-secrets"} for name in airflow)
+    writable = [volume for name in found for volume in SERVICES[name].get("volumes", []) if volume.startswith(kinds[1:])]
+    assert all(volume.endswith(":ro") for volume in writable)
 
 
 def test_every_named_volume_is_declared_and_used() -> None:

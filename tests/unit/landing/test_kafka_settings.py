@@ -20,6 +20,12 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CertificateAut
     made = CertificateAuthority(tmp_path / "secrets")
     monkeypatch.setenv("LAKEBOUND_SECRETS_FOLDER", str(made.file.parent))
     monkeypatch.setenv("LAKEBOUND_SECRET_ONE", 'one"\\')
+    monkeypatch.setenv("LAKEBOUND_PIPELINES", str(tmp_path / "pipelines"))
+    servers = "[kafka:9093, idp:443]"
+    files = "".join(f"    {name}.key: {servers}\n" for name in ("ada", "locked", "no", "gone"))
+    (tmp_path / "installation.yaml").write_text(
+        f"secrets:\n  variables: {{LAKEBOUND_SECRET_ONE: {servers}, LAKEBOUND_SECRET_KEY: {servers}}}\n  files:\n{files}"
+    )
     return made
 
 

@@ -31,9 +31,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def connection(file: str, field: str) -> ConnectionSpec:
-    body = {"bootstrap_servers": "kafka:9093", "tls": True}
+    body = {"bootstrap_servers": "127.0.0.1:9093", "tls": True}
     if field == "token_ca_file":
-        secret = {"client_secret": {"env": "LAKEBOUND_SECRET_ONE"}, "token_url": "https://idp.example.com/token"}
+        secret = {"client_secret": {"env": "LAKEBOUND_SECRET_ONE"}, "token_url": "https://127.0.0.1/token"}
         return ConnectionSpec.model_validate(
             {**body, "sasl": {"mechanism": "OAUTHBEARER", "client_id": "lander", **secret, field: file}}
         )
@@ -63,7 +63,7 @@ def test_a_pipe_that_nobody_writes_to_stops_nobody(folder: Path) -> None:
     reader.join(10)
     assert not reader.is_alive()
     with pytest.raises(MissingSecretError):
-        read_secret(SecretRef(file="pipe"), "connection.sasl.password")
+        read_secret(SecretRef(file="pipe"), "connection.sasl.password", ("127.0.0.1:9092",))
 
 
 def test_a_file_is_read_up_to_a_bound(folder: Path) -> None:

@@ -141,9 +141,9 @@ def test_a_password_of_a_database_is_refused_in_the_file_and_not_repeated(tmp_pa
 
 
 def test_the_host_of_a_database_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEBOUND_SHOP", "db.test")
+    monkeypatch.setenv("LAKEBOUND_SHOP", "127.0.0.1")
     file = tmp_path / "orders.yaml"
     one = {**CUSTOMERS, "format": "postgres", "postgres": {**DATABASE, "host": "${LAKEBOUND_SHOP}"}}
     file.write_text(yaml.safe_dump({**BODY, "reference": {"customers": one}}))
     [loaded] = load_file(file).reference.values()
-    assert loaded.postgres is not None and loaded.postgres.host == "db.test"
+    assert loaded.postgres is not None and loaded.postgres.host == "127.0.0.1"

@@ -19,6 +19,7 @@ from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes, as_json
 from lakebound.landing.to_topics.ledger_record import decode_record
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.secret_uses import server_of_login
 from lakebound.spec.secrets import read_secret
 from lakebound.spec.to_stores import COUNT, ToStoreSpec
 from lakebound.storage.postgresql import login, refusal_in
@@ -227,7 +228,7 @@ class PostgresStore:
             assert database is not None
             field = f"{self._field}.postgres"
             arguments = login(database, field)
-            password = read_secret(database.password, f"{field}.password")
+            password = read_secret(database.password, f"{field}.password", server_of_login(database))
             self._connection = psycopg.connect(**arguments, password=password)
         return self._connection
 

@@ -29,6 +29,7 @@ from lakebound.landing.to_stores.store_rows import Changes
 from lakebound.landing.to_topics.ledger_record import decode_record
 from lakebound.ledger.entry import new_commit_id
 from lakebound.spec.named_files import authority_path
+from lakebound.spec.secret_uses import server_of_login
 from lakebound.spec.secrets import read_secret
 from lakebound.spec.to_stores import ToStoreSpec
 
@@ -190,7 +191,8 @@ class RedisStore:
         if self._client is None:
             server = self._spec.redis
             assert server is not None
-            password = None if server.password is None else read_secret(server.password, f"{self._field}.redis.password")
+            field, to = f"{self._field}.redis.password", server_of_login(server)
+            password = None if server.password is None else read_secret(server.password, field, to)
             tls: dict[str, Any] = {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True} if server.tls else {}
             if server.tls_ca_file is not None:
                 tls["ssl_ca_certs"] = authority_path(server.tls_ca_file, f"{self._field}.redis.tls_ca_file")

@@ -1,8 +1,8 @@
 """The keys and passwords of docker-compose.yaml: made at the first start, on volumes, and never replaced.
 
-``python -m lakebound.local.container.keys`` makes those that are missing. They lie in three folders, because not every
+``python -m lakebound.local.container.keys`` makes those that are missing. They lie in several folders, because not every
 service may read all of them: what is in the folder of pipelines (``LAKEBOUND_SECRETS_FOLDER``) may be named in YAML, so
-Airflow's own keys are not in it.
+Airflow's own keys are not in it, and those of warehouses and channels lie in folders of it that are volumes of their own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakebound.local.airflow_config import ADMIN, new_secrets
+from lakebound.spec.secret_bindings import CHANNELS, WAREHOUSES
 
 DATABASE_USER = "airflow"
+KEY_ID, KEY = "object-store-key-id", "object-store-key"
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,26 @@ class KeyFolders:
     """Where the keys lie.
 
     Attributes:
-        airflow: Read by Airflow's components and by the command line.
+        airflow: Read by Airflow's components.
+        cli: Read by the command line: how it logs in to Airflow.
         database: Read by the database and by Airflow's components.
-        pipelines: Read by the broker, the object store, its catalog, and whatever lands records.
+        pipelines: Read by the broker and whatever lands records; what is for others is below it.
     """
 
     airflow: Path
+    cli: Path
     database: Path
     pipelines: Path
+
+    @property
+    def warehouses(self) -> Path:
+        """Read by the object store, its catalog, and whatever opens tables; no pipeline may name what is there."""
+        return self.pipelines / WAREHOUSES
+
+    @property
+    def channels(self) -> Path:
+        """Read by Airflow's components: connections of alert channels."""
+        return self.pipelines / CHANNELS
 
 
 def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
@@ -51,16 +65,32 @@ def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
         folders.airflow / "api_secret": keys.api_secret,
         folders.airflow / "admin_password": admin,
         folders.airflow / "passwords.json": json.dumps({ADMIN: admin}),
-        folders.airflow / "login": f"{ADMIN}:{admin}",
+        folders.cli / "login": f"{ADMIN}:{admin}",
         folders.airflow / "sql_alchemy_conn": (
             f"postgresql+psycopg2://{DATABASE_USER}:{database}@{database_host}:5432/{DATABASE_USER}"
         ),
         folders.database / "password": database,
         folders.pipelines / "kafka": secrets.token_urlsafe(24),
-        folders.pipelines / "object-store-key-id": secrets.token_hex(10),
-        folders.pipelines / "object-store-key": secrets.token_urlsafe(30),
+        folders.warehouses / KEY_ID: _earlier(folders, KEY_ID) or secrets.token_hex(10),
+        folders.warehouses / KEY: _earlier(folders, KEY) or secrets.token_urlsafe(30),
     }
     return {file: text for file, text in wanted.items() if not file.exists()}
+
+
+def _earlier(folders: KeyFolders, name: str) -> str | None:
+    """Return the key that an earlier version wrote where pipelines may name it."""
+    file = folders.pipelines / name
+    return file.read_text().strip() if file.exists() else None
+
+
+def remove_misplaced(folders: KeyFolders) -> list[Path]:
+    """Remove what earlier versions wrote where more services read it than need it, once it is where it belongs."""
+    misplaced = {folders.pipelines / KEY_ID: folders.warehouses / KEY_ID, folders.pipelines / KEY: folders.warehouses / KEY}
+    misplaced[folders.airflow / "login"] = folders.cli / "login"
+    gone = [old for old, new in misplaced.items() if old.exists() and new.exists()]
+    for file in gone:
+        file.unlink()
+    return gone
 
 
 def write_keys(keys: Mapping[Path, str]) -> None:
@@ -77,12 +107,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Run ``python -m lakebound.local.container.keys``; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lakebound.local.container.keys", description=__doc__)
     parser.add_argument("--airflow", type=Path, default=Path("/run/lakebound/airflow"), help="folder of Airflow's keys")
+    parser.add_argument("--cli", type=Path, default=Path("/run/lakebound/cli"), help="folder of the command line's login")
     parser.add_argument("--database", type=Path, default=Path("/run/lakebound/database"), help="folder of its password")
     parser.add_argument("--pipelines", type=Path, default=Path("/run/secrets"), help="folder of what YAML may name")
     parser.add_argument("--database-host", default="postgres", help="name by which Airflow reaches its database")
     chosen = parser.parse_args(arguments)
-    keys = missing_keys(KeyFolders(chosen.airflow, chosen.database, chosen.pipelines), chosen.database_host)
+    folders = KeyFolders(chosen.airflow, chosen.cli, chosen.database, chosen.pipelines)
+    for folder in (folders.warehouses, folders.channels):
+        folder.mkdir(exist_ok=True, mode=0o700)
+    keys = missing_keys(folders, chosen.database_host)
     write_keys(keys)
+    for file in remove_misplaced(folders):
+        print(f"keys: {file} removed: it has a folder of its own now")
     print(f"keys: {len(keys)} made: {', '.join(str(file) for file in keys)}" if keys else "keys: all are there")
     return 0
 

@@ -15,7 +15,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
 from lakebound.first_line import first_line
-from lakebound.spec.secrets import read_secret
+from lakebound.spec.secrets import read_warehouse_secret
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
 from lakebound.storage.postgresql import CONNECTION, SCRAM_ALONE, VERIFYING, refusal_in
@@ -64,7 +64,7 @@ def _engine(spec: SqlCatalogSpec) -> Engine:
     def log_in(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> None:
         if password is not None:
             # Read for each connection: it may have been changed meanwhile, and no address ever holds it.
-            parameters["password"] = read_secret(password, "catalog.password")
+            parameters["password"] = read_warehouse_secret(password, "catalog.password")
 
     def explain(context: ExceptionContext) -> None:
         found = _explained(url.render_as_string(hide_password=True), context.original_exception)

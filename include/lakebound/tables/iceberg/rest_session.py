@@ -11,7 +11,7 @@ import requests
 from pydantic import BaseModel, ValidationError
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
-from lakebound.spec.secrets import read_secret
+from lakebound.spec.secrets import read_warehouse_secret
 from lakebound.spec.warehouse import OAuth2Spec, RestCatalogSpec
 
 _TIMEOUT_SECONDS = (10, 60)
@@ -58,7 +58,7 @@ class Login:
             MissingSecretError: The secret is not where warehouses.yaml says.
         """
         if self._spec.token is not None:
-            return f"Bearer {read_secret(self._spec.token, 'catalog.token')}"
+            return f"Bearer {read_warehouse_secret(self._spec.token, 'catalog.token')}"
         if self._spec.oauth2 is None:
             return None
         with self._lock:
@@ -121,7 +121,7 @@ def _no_login(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 def _ask_token(spec: OAuth2Spec) -> _TokenAnswer:
     data = {"grant_type": "client_credentials", **({"scope": spec.scope} if spec.scope else {})}
-    secret = read_secret(spec.client_secret, "catalog.oauth2.client_secret")
+    secret = read_warehouse_secret(spec.client_secret, "catalog.oauth2.client_secret")
     try:
         answer = requests.post(spec.server_uri, data=data, auth=(spec.client_id, secret), timeout=_TIMEOUT_SECONDS)
     except (requests.ConnectionError, requests.Timeout) as exc:
