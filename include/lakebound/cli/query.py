@@ -34,11 +34,23 @@ Limit = Annotated[int, typer.Option(min=0, help="Maximum number of rows to show.
 FormatOption = Annotated[
     TableFormat | None, typer.Option("--format", help="Format of a table whose name exists in both formats.")
 ]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV instead of text.")]
+Csv = Annotated[
+    bool,
+    typer.Option(
+        "--csv",
+        help="Print CSV instead of text. Control characters are escaped. A text that a spreadsheet would take for a "
+        "formula gets a ' before it.",
+    ),
+]
+Raw = Annotated[bool, typer.Option("--raw", help="With --csv: print texts as they are, for programs that read them.")]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The beginnings of what a spreadsheet calculates, as OWASP lists them; the last four are those of East Asian keyboards."""
 
 
-def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, csv: Csv = False, json: Json = False) -> None:
-    """Run a read-only SQL query on the tables of all pipelines, without Spark.
+def query(
+    sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, csv: Csv = False, raw: Raw = False, json: Json = False
+) -> None:
+    """Run a read-only SQL query on the tables of all pipelines, without Spark. It reads no other files and no addresses.
 
     Write a table as NAMESPACE.TABLE. If both formats have a table of that name, write delta.NAMESPACE.TABLE or
     iceberg.NAMESPACE.TABLE, or give --format. The SQL dialect is that of Polars.
@@ -51,6 +63,8 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
 
     if csv and json:
         raise typer.BadParameter("give either --csv or --json", param_hint="--csv")
+    if raw and not csv:
+        raise typer.BadParameter("it goes with --csv", param_hint="--raw")
     settings = load_settings()
     loaded = shown_pipelines(settings)
     tables = {
@@ -59,7 +73,7 @@ def query(sql: Sql, format_: FormatOption = None, limit: Limit = DEFAULT_ROWS, c
     }
     chosen: Format | None = None if format_ is None else format_.value
     answer = run_query(sql, tables, chosen=chosen, limit=limit)
-    _print(answer, as_csv=csv, as_json=json)
+    _print(answer, as_csv=csv, as_json=json, as_it_is=raw)
     if answer.is_cut:
         say(f"only the first {limit:,} rows are shown; use --limit 0 to show all")
 
@@ -87,7 +101,16 @@ def text(value: Any) -> str:
     return str(found).lower() if isinstance(found, bool) else str(found)
 
 
-def _print(answer: Answer, *, as_csv: bool, as_json: bool) -> None:
+def csv_cell(value: Any) -> str:
+    """Return a value as one cell of CSV that does nothing to a terminal and nothing in a spreadsheet."""
+    if value is None:
+        return ""
+    found = printable(text(value))
+    is_number = isinstance(value, int | float | Decimal)
+    return f"'{found}" if not is_number and found.startswith(_FORMULA) else found
+
+
+def _print(answer: Answer, *, as_csv: bool, as_json: bool, as_it_is: bool) -> None:
     names = [name for name, _ in answer.columns]
     if as_json:
         columns = [{"name": name, "type": kind} for name, kind in answer.columns]
@@ -95,8 +118,12 @@ def _print(answer: Answer, *, as_csv: bool, as_json: bool) -> None:
         print_json({"columns": columns, "rows": rows, "is_cut": answer.is_cut})
     elif as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(["" if value is None else text(value) for value in row] for row in answer.rows)
+        if as_it_is:
+            writer.writerow(names)
+            writer.writerows(["" if value is None else text(value) for value in row] for row in answer.rows)
+        else:
+            writer.writerow(map(csv_cell, names))
+            writer.writerows(map(csv_cell, row) for row in answer.rows)
     else:
         numbers = [name for name, kind in answer.columns if kind.startswith(("Int", "UInt", "Float", "Decimal"))]
         shown = [[NULL if value is None else printable(text(value), lines=False) for value in row] for row in answer.rows]

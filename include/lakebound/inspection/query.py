@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Format = Literal["delta", "iceberg"]
 
 _READS = re.compile(r"\s*(\(\s*)*(select|with|from|values|explain|show\s+tables)\b", re.IGNORECASE)
+_FILE_FUNCTION = re.compile(r"\b(?:read|scan)_(?:avro|csv|excel|delta|iceberg|ipc|json|lines|ndjson|parquet)\b", re.I)
+"""By these, Polars reads any file and any address. They are looked for in the whole text, comments and quotes included: a
+second reader of SQL could be led to read it otherwise than Polars does."""
 _NO_PART_OF_A_NAME = re.compile(r"[\s\"`]+")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NOT_FOUND = re.compile(r"relation '([^']*)' was not found")
@@ -39,6 +42,16 @@ class NotAQueryError(QueryError):
     def __init__(self, sql: str) -> None:
         word = (sql.split() or ["nothing"])[0]
         super().__init__(f"this command only reads: a query begins with SELECT or WITH, but this one begins with {word}")
+
+
+class QueryOfFilesError(QueryError):
+    """The query would read a file or an address."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(
+            f"this command reads only the pipelines' tables, so the query must not contain the word {function}; read a file "
+            f"with Polars or DuckDB themselves"
+        )
 
 
 class UnknownQueryTableError(QueryError):
@@ -119,7 +132,10 @@ def check_reads_only(sql: str) -> None:
 
     Raises:
         NotAQueryError: It does not.
+        QueryOfFilesError: It names a function that reads files.
     """
+    if found := _FILE_FUNCTION.search(sql):
+        raise QueryOfFilesError(found[0])
     bare = _COMMENT.sub(" ", sql)
     if not _READS.match(bare):
         raise NotAQueryError(bare)
