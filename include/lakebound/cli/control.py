@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lakebound.spec.pipeline import PipelineSpec
 
 WAIT_SECONDS = 120.0
+NEW_DAG_SECONDS = 90.0
+"""Airflow reads the DAG files again within this time, so that it knows a pipeline whose file was just written."""
 
 
 class Action(StrEnum):
@@ -208,4 +210,5 @@ def _starts(spec: PipelineSpec, settings: Settings, request: Request) -> str:
     from lakebound.local.airflow_view import look_at_airflow
 
     schedule = spec.schedule if await_kind(request, spec) is None and not spec.runs_continuously else None
-    return who_starts(spec.pipeline, schedule, look_at_airflow(settings, spec.pipeline, unpause=True))
+    airflow = look_at_airflow(settings, spec.pipeline, unpause=True, wait_seconds=NEW_DAG_SECONDS, tell=say)
+    return who_starts(spec.pipeline, schedule, airflow)

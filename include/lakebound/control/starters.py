@@ -12,9 +12,10 @@ class AirflowView:
     """Airflow as it was seen from here.
 
     Attributes:
-        problem: Why it cannot be reached, or does not know the DAG; None when it answered.
+        problem: Why it cannot be reached; None when it answered.
         scheduler_is_alive: Whether Airflow says so; it notices half a minute late that its scheduler is dead.
         scheduler_age_seconds: How old the scheduler's last sign of life is; None where that is not known.
+        is_unknown: Whether Airflow answers and does not know the DAG: it reads new files within a minute or two.
         is_paused: Whether the pipeline's ingest DAG is paused; None where that is not known.
         was_unpaused: Whether the DAG was unpaused just now.
     """
@@ -22,6 +23,7 @@ class AirflowView:
     problem: str | None = None
     scheduler_is_alive: bool = False
     scheduler_age_seconds: float | None = None
+    is_unknown: bool = False
     is_paused: bool | None = None
     was_unpaused: bool = False
 
@@ -45,6 +47,12 @@ def who_starts(pipeline: str, schedule: str | None, airflow: AirflowView) -> str
         return (
             f"{airflow.problem}, so no DAG was unpaused. If another Airflow runs the DAG {dag} unpaused, "
             f"it starts the application{when}; {by_hand}"
+        )
+    if airflow.is_unknown:
+        return (
+            f"Airflow does not know the DAG {dag} yet: it reads a new pipeline file within a minute or two. Run "
+            f"{start_command(pipeline)} again then. If it stays so, check the file (lakebound check {pipeline}), and whether "
+            f"Airflow reads this folder of pipelines; {by_hand}"
         )
     if airflow.is_paused:
         return f"its DAG {dag} is paused, so Airflow starts nothing; start it: {start_command(pipeline)}"

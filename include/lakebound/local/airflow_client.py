@@ -27,9 +27,14 @@ _PAGE = 100
 
 
 class AirflowAnswerError(LakeboundError):
-    """Airflow's REST API did not answer, or refused."""
+    """Airflow's REST API did not answer, or refused.
 
-    def __init__(self, method: str, path: str, reason: str) -> None:
+    Attributes:
+        status: The answer's; None where there was none.
+    """
+
+    def __init__(self, method: str, path: str, reason: str, status: int | None = None) -> None:
+        self.status = status
         super().__init__(
             f"Airflow: {method} {path}: {reason}; check that Airflow runs (lakebound status) and that the name is correct"
         )
@@ -97,6 +102,15 @@ class AirflowClient:
     def is_paused(self, dag_id: str) -> bool:
         """Return whether a DAG is paused."""
         return bool(self._get(f"/dags/{quote(dag_id)}")["is_paused"])
+
+    def find_paused(self, dag_id: str) -> bool | None:
+        """Return whether a DAG is paused; None where Airflow does not know it (yet)."""
+        try:
+            return self.is_paused(dag_id)
+        except AirflowAnswerError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
 
     def import_errors(self) -> list[JsonBody]:
         """Return the DAG files that could not be read, with their stack traces."""
@@ -210,7 +224,7 @@ class AirflowClient:
         except httpx.HTTPError as error:
             raise AirflowAnswerError(method, path, f"{type(error).__name__} {error}") from error
         if answer.is_error:
-            raise AirflowAnswerError(method, path, f"{answer.status_code} {answer.text[:500]}")
+            raise AirflowAnswerError(method, path, f"{answer.status_code} {answer.text[:500]}", answer.status_code)
         return answer
 
     @retry(

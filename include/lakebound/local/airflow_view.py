@@ -13,8 +13,9 @@ from pathlib import Path
 import httpx
 
 from lakebound.control.airflow_health import AirflowHealth, components_of
+from lakebound.control.processes import wait_until
 from lakebound.control.starters import AirflowView
-from lakebound.errors import LakeboundError, ServiceError
+from lakebound.errors import DeadlineExceededError, LakeboundError, ServiceError
 from lakebound.local.airflow_client import AirflowClient
 from lakebound.local.stack import airflow_of
 from lakebound.settings import AirflowAccess, Settings, load_airflow_access
@@ -58,20 +59,29 @@ def airflow_health(settings: Settings) -> AirflowHealth | None:
     return None if stopped else AirflowHealth(f"the embedded Airflow of {settings.home}", is_embedded=True, problem=found)
 
 
-def look_at_airflow(settings: Settings, pipeline: str, *, unpause: bool) -> AirflowView:
+def look_at_airflow(
+    settings: Settings,
+    pipeline: str,
+    *,
+    unpause: bool,
+    wait_seconds: float = 0.0,
+    tell: Callable[[str], None] = lambda line: None,
+) -> AirflowView:
     """Return Airflow as it is seen from here; an Airflow that cannot be reached is a view, too, and no error.
 
     Args:
         settings: This machine's.
         pipeline: Its ingest DAG is looked at.
         unpause: Whether to unpause it.
+        wait_seconds: How long to wait for a DAG that Airflow does not know yet.
+        tell: Gets the line that says that it waits.
     """
     found = _find(settings)
     if not isinstance(found, _Reached):
         return AirflowView(found)
     try:
         with found.client() as client:
-            return _look(client, f"ingest__{pipeline}", unpause=unpause)
+            return _look(client, f"ingest__{pipeline}", unpause=unpause, wait_seconds=wait_seconds, tell=tell)
     except _FAILURES as exc:
         return AirflowView(f"Airflow cannot be reached ({exc})")
 
@@ -144,14 +154,33 @@ def _anonymous(found: _Reached) -> AirflowClient:
     return AirflowClient(found.address, "", "", HEALTH_SECONDS, trust_env=not found.is_embedded)
 
 
-def _look(client: AirflowClient, dag_id: str, *, unpause: bool) -> AirflowView:
+def _look(
+    client: AirflowClient, dag_id: str, *, unpause: bool, wait_seconds: float, tell: Callable[[str], None]
+) -> AirflowView:
     scheduler = components_of(client.health(), time.time()).get("scheduler")
     view = AirflowView(
         scheduler_is_alive=scheduler is not None and scheduler.is_healthy,
         scheduler_age_seconds=None if scheduler is None else scheduler.age_seconds,
-        is_paused=client.is_paused(dag_id),
     )
+    is_paused = client.find_paused(dag_id)
+    if is_paused is None and wait_seconds > 0:
+        tell(f"Airflow does not know the DAG {dag_id} yet; waiting up to {wait_seconds:.0f} s for it")
+        is_paused = _wait_for_dag(client, dag_id, wait_seconds)
+    view = replace(view, is_paused=is_paused, is_unknown=is_paused is None)
     if not (view.is_paused and unpause):
         return view
     client.unpause(dag_id)
     return replace(view, is_paused=False, was_unpaused=True)
+
+
+def _wait_for_dag(client: AirflowClient, dag_id: str, seconds: float) -> bool | None:
+    """Return whether a DAG is paused as soon as Airflow knows it; None where it does not in time."""
+    try:
+        return wait_until(lambda: _found(client.find_paused(dag_id)), seconds, f"the DAG {dag_id}", poll_seconds=1.0)[0]
+    except DeadlineExceededError:
+        return None
+
+
+def _found(is_paused: bool | None) -> tuple[bool, ...]:
+    """Return an answer that is true as soon as there is one, also where it says no."""
+    return () if is_paused is None else (is_paused,)

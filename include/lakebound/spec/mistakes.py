@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lakebound.spec import ways_out
 from lakebound.spec.client_settings import refused_setting
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.spark_rules import names_a_secret
@@ -107,8 +108,11 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
     if kind == "extra_forbidden":
         reason = refused_setting(str(keys[-1])) if keys[:-1] == _CLIENT else None
         return keys, f"cannot be set: {reason}" if reason else _unknown_key(keys, tag, model)
-    if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return (*keys, "format"), "is missing: json or bytes" if kind == "union_tag_not_found" else "must be json or bytes"
+    if kind == "union_tag_not_found":
+        return (*keys, "format"), "is missing: json or bytes"
+    if kind == "union_tag_invalid":
+        instead = ways_out.of_format(context.get("tag"))
+        return (*keys, "format"), f"must be json or bytes{f'; {instead}' if instead else ''}"
     if kind in _SHAPES:
         return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
     if kind in _FIXED:
@@ -142,6 +146,8 @@ def _may_be_a_secret(keys: Keys) -> bool:
 def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:
     schema = model.model_json_schema(by_alias=True)
     own, key = _properties(schema, keys[:-1], tag), str(keys[-1])
+    if instead := ways_out.of_key(keys):
+        return f"unknown key; {instead}"
     if close := difflib.get_close_matches(key, own, n=1):
         return f"unknown key; did you mean {close[0]!r}?"
     elsewhere = [place for place, names in _places(schema) if key in names and place != field_name(keys[:-1])]

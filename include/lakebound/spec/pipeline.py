@@ -165,7 +165,8 @@ class PipelineSpec(Frozen):
     @model_validator(mode="after")
     def _lands_somewhere(self) -> PipelineSpec:
         if not self.tables and not self.to_topics:
-            raise ValueError("tables: is missing; name a table here, or a topic in to_topics")
+            beside = "; to_stores needs one of them beside it, such as {format: delta, name: …}" if self.to_stores else ""
+            raise ValueError(f"tables: is missing; name a table here, or a topic in to_topics{beside}")
         if not self.tables and self.complete_hours is not None:
             raise ValueError("complete_hours: only tables have complete hours, and the pipeline has no tables")
         return self

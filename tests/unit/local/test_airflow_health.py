@@ -15,6 +15,7 @@ import pytest
 from tests.support.streams.command_line import answer, lakebound, settings
 
 from lakebound.control.airflow_health import AirflowHealth, ComponentHealth, components_of
+from lakebound.control.starters import who_starts
 from lakebound.errors import SettingError
 from lakebound.local.airflow_view import airflow_health, look_at_airflow
 from lakebound.settings import Settings, load_airflow_access
@@ -52,7 +53,8 @@ class Handler(BaseHTTPRequestHandler):
         dags = [{"dag_id": name, "is_paused": paused} for name, paused in self.server.paused.items()]
         if path == "/dags":
             return self._answer(200, {"dags": dags, "total_entries": len(dags)})
-        return self._answer(200, dags[0])
+        known = {f"/dags/{dag['dag_id']}": dag for dag in dags}
+        return self._answer(200, known[path]) if path in known else self._answer(404, {"detail": "not found"})
 
     def do_POST(self) -> None:
         login = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -113,6 +115,24 @@ def test_a_login_or_a_token_shows_which_dags_are_paused(
     assert (seen(settings).paused, seen(settings).paused_problem) == (company.paused, None)
     assert look_at_airflow(settings, "orders", unpause=True).was_unpaused
     assert not company.paused["ingest__orders"]
+
+
+def test_a_dag_that_airflow_does_not_know_yet_is_waited_for(
+    company: CompanyAirflow, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(monkeypatch, tmp_path, TOKEN)
+    lines: list[str] = []
+
+    def read_the_new_file(line: str) -> None:
+        lines.append(line)
+        company.paused["ingest__payments"] = True
+
+    found = look_at_airflow(settings, "payments", unpause=True)
+    assert (found.is_unknown, found.problem, found.is_paused) == (True, None, None)
+    assert "Airflow does not know the DAG ingest__payments yet" in who_starts("payments", None, found)
+    found = look_at_airflow(settings, "payments", unpause=True, wait_seconds=30, tell=read_the_new_file)
+    assert (found.is_unknown, found.was_unpaused) == (False, True)
+    assert lines == ["Airflow does not know the DAG ingest__payments yet; waiting up to 30 s for it"]
 
 
 @pytest.mark.parametrize("text", ["ada:wrong", "another-token", "", ":no-user"])

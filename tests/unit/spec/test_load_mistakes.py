@@ -8,6 +8,7 @@ from tests.support.streams.pipeline_files import RIGHT, WITH_SASL, settings, wri
 from lakebound.errors import InvalidSpecError
 from lakebound.settings import Settings
 from lakebound.spec.load import load_file
+from lakebound.spec.ways_out import of_format
 
 __all__ = ["settings"]
 SECRET = "hunter2-very-secret"
@@ -21,6 +22,7 @@ def problems_of(settings: Settings, text: str | bytes, name: str = "orders.yaml"
     return [problem.removeprefix(f"{settings.pipelines}/") for problem in caught.value.problems]
 
 
+AVRO = f"orders.yaml:6: value.format: must be json or bytes; {of_format('avro')}"
 MISTAKES = {
     "unknown key, close to a known one": (
         RIGHT + "freshnes: 1s\n",
@@ -81,7 +83,7 @@ MISTAKES = {
     ),
     "unknown value format": (
         RIGHT.replace("format: json", "format: avro"),
-        "orders.yaml:6: value.format: must be json or bytes",
+        AVRO,
     ),
     "value without a format": (
         RIGHT.replace("  format: json\n", ""),

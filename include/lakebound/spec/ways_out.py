@@ -1,0 +1,57 @@
+"""What people ask for that is not there, and the nearest thing that works today: a line for each mistake. Pure."""
+
+from __future__ import annotations
+
+from lakebound.spec.yaml_source import Keys
+
+_REGISTRY = (
+    "records with a schema registry are not decoded yet. format: bytes lands them undecoded, and a job of yours can decode "
+    "them from the table; or have the producer send JSON (docs/how-to/new-pipeline.md)"
+)
+_FORMATS = {
+    "avro": f"Avro is not decoded yet: {_REGISTRY}",
+    "protobuf": f"Protobuf is not decoded yet: {_REGISTRY}",
+    "json_schema": f"{_REGISTRY}. For plain JSON, write format: json with json_schema: and the schema below it",
+    "string": "text is not decoded: format: bytes gives a binary column value, and a transform can cast it to a string",
+    "csv": "CSV is not decoded: format: bytes gives a binary column value, and a transform can split it",
+    "debezium": "change data is not applied yet: format: json with the fields of the envelope (op, before, after) lands each "
+    "change as a row (docs/how-to/new-pipeline.md)",
+}
+_CURRENT_STATE = (
+    "tables get every record as a row of its own. For the newest row of each key use to_stores, which keeps it in PostgreSQL "
+    "or Redis (docs/how-to/stores.md), or select the newest row of each key in a view on the table"
+)
+_KEY = (
+    "the record's key and headers are not read yet. Put what you need into the value; every row has the topic, the partition, "
+    "the offset and the time of its record in the column _kafka"
+)
+_PATTERNS = (
+    "topics are named one by one, and a new topic is added to the list. Topics with different schemas need a file each: "
+    "lakebound new PIPELINE --from-topic TOPIC writes it (docs/how-to/new-pipeline.md)"
+)
+_STATE = (
+    "the pipeline keeps no state between records. Counters of each key in time windows are in to_stores: counters "
+    "(docs/how-to/stores.md); for other aggregates, run a query on the table when an hour is complete "
+    "(docs/how-to/complete-hours.md)"
+)
+_KEYS = {
+    **dict.fromkeys(("mode", "upsert", "merge", "merge_keys", "primary_key", "delete_when", "order_by"), _CURRENT_STATE),
+    **dict.fromkeys(("key", "keys", "headers", "include_headers", "key_format", "key_schema"), _KEY),
+    **dict.fromkeys(("topics_matching", "topic_pattern", "topics_pattern", "topics_regex", "subscribe_pattern"), _PATTERNS),
+    **dict.fromkeys(("registry", "schema_registry", "schema_registry_url", "schema_file", "subject"), _REGISTRY),
+    **dict.fromkeys(
+        ("window", "windows", "watermark", "aggregate", "group_by", "deduplicate", "dedup", "join", "session", "stateful"),
+        _STATE,
+    ),
+}
+"""By the name of a key that is not there."""
+
+
+def of_format(name: object) -> str | None:
+    """Return what to use instead of a value format that is not there; None for a name that nothing is known of."""
+    return _FORMATS.get(str(name).lower())
+
+
+def of_key(keys: Keys) -> str | None:
+    """Return what to use instead of a key that is not there; None for a key that nothing is known of."""
+    return _KEYS.get(str(keys[-1])) if keys else None
