@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ from tests.support.printed_commands import REPOSITORY, in_shell
 
 from lakebound.alerts.routes import AlertsSpec
 from lakebound.inspection.validation.expectation_mistakes import parse
-from lakebound.spec.load import load_pipelines
+from lakebound.settings import load_settings, load_yaml_access
+from lakebound.spec.installation_file import InstallationSpec
+from lakebound.spec.load import load_pipelines, load_unbound
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.wanted_bindings import wanted_bindings, wanted_lines
 from lakebound.spec.warehouses_file import WarehousesSpec
 from lakebound.spec.yaml_model import read_model
 from lakebound.spec.yaml_source import UnreadableYamlError, read_yaml
@@ -32,6 +36,11 @@ PIPELINE: dict[str, Any] = {
     "tables": [{"format": "delta", "name": "sales.orders"}, {"format": "iceberg", "name": "sales.orders"}],
 }
 """What a part of a pipeline stands in."""
+INSTALLATION = {
+    "spark_profiles": {"event-log": {"conf": {"spark.eventLog.enabled": "true"}}},
+    "token_servers": ["*.example.com:443"],
+}
+"""What whoever runs Lakebound lets the printed pipelines use."""
 WAREHOUSE = {"location": "s3://bucket/lake", "store": {"region": "eu-central-1"}}
 CHANNELS = {"channels": {name: {"webhook": {"connection": "hook"}} for name in ("team", "ops", "pager")}}
 
@@ -51,8 +60,17 @@ def pipeline_mistakes(root: Any, folder: Path) -> list[str]:
     others = {"to_topics", "to_stores"} & set(root)
     needed = {"transform": "transforms.orders.clean"} if "reference" in root else {}
     given = {**{key: value for key, value in PIPELINE.items() if not (key == "tables" and others)}, **needed, **root}
+    folder = folder / "pipelines"
+    folder.mkdir()
     (folder / f"{given['pipeline']}.yaml").write_text(yaml.safe_dump(given))
+    (folder.parent / "installation.yaml").write_text("\n".join([yaml.safe_dump(INSTALLATION), *bound_secrets(folder)]))
     return load_pipelines(folder).problems
+
+
+def bound_secrets(folder: Path) -> list[str]:
+    """Return the lines by which the operator lets the pipelines of a folder send their secrets: ``lakebound bind-secrets``."""
+    specs = load_unbound(replace(load_settings({}), pipelines=folder))
+    return wanted_lines(wanted_bindings(specs, InstallationSpec(), load_yaml_access({}).secrets_folder))
 
 
 def model_mistakes(model: type[Any], around: dict[str, Any]) -> Callable[[Any, Path], list[str]]:
@@ -88,6 +106,8 @@ def reader_of(root: Any) -> Callable[[Any, Path], list[str]]:
         return pipeline_mistakes
     if keys <= set(AlertsSpec.model_fields):
         return model_mistakes(AlertsSpec, {} if "channels" in keys else CHANNELS)
+    if keys <= set(InstallationSpec.model_fields):
+        return model_mistakes(InstallationSpec, {})
     return {
         frozenset({"warehouses"}): model_mistakes(WarehousesSpec, {}),
         frozenset({"store"}): store_mistakes,
