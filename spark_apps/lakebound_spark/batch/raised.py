@@ -13,7 +13,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 
-from lakebound.first_line import first_line
+from lakebound.first_line import first_line, python_error
 
 MOST_CHARACTERS = 500
 """Of an error's text that is kept."""
@@ -32,7 +32,6 @@ _ENDS_OF_THE_PLACE = (
     *("URLError", "HTTPError", "SSLError", "SSLEOFError", "gaierror", "herror", "RemoteDisconnected", "IncompleteRead"),
 )
 """How libraries, and Python's own of the network, end the names of such errors: only the name reaches the driver."""
-_TRACEBACK = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,13 @@ def raised_on_values(error: BaseException) -> Raised | None:
 
 def _by_python(message: str) -> Raised | None:
     """Return what a Python function raised, by the message with its traceback."""
-    lines = message.rpartition(_TRACEBACK)[2].splitlines()
-    text = next((line for line in lines if line.strip() and not line.startswith(" ")), "")
+    text = python_error(message) or first_line(message)
     kind = text.partition(":")[0].strip().rpartition(".")[2]
     known = getattr(builtins, kind, None)
     is_of_the_place = isinstance(known, type) and issubclass(known, _OF_THE_PLACE)
     if not kind.isidentifier() or is_of_the_place or kind.endswith(_ENDS_OF_THE_PLACE):
         return None
-    return Raised(kind, text.strip()[:MOST_CHARACTERS])
+    return Raised(kind, text[:MOST_CHARACTERS])
 
 
 def _causes(error: Any) -> Iterator[tuple[str, str | None, str]]:

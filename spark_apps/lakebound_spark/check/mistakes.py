@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from lakebound.errors import LakeboundError
-from lakebound.first_line import first_line
+from lakebound.first_line import first_line, python_error
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.value import JsonValueSpec
@@ -37,7 +37,7 @@ def transform_problem(spec: PipelineSpec, error: Exception) -> PlacedProblem:
         error: What loading or planning it raised.
     """
     own = f"pipeline {spec.pipeline!r}: "
-    told = str(error) if isinstance(error, LakeboundError) else f"{type(error).__name__}: {first_line(error)}"
+    told = str(error) if isinstance(error, LakeboundError) else _told(error)
     what = told.removeprefix(own)
     return _in_transform(spec, error, what)
 
@@ -49,10 +49,15 @@ def failed_on_records(spec: PipelineSpec, error: Exception) -> PlacedProblem:
         spec: The pipeline.
         error: What it raised.
     """
-    what = (
-        f"the transform fails on these records: {type(error).__name__}: {first_line(error)}; let it give null for such values"
-    )
-    return _in_transform(spec, error, what)
+    told = _told(error)
+    is_missing = told.startswith(("ModuleNotFoundError", "ImportError"))
+    todo = "install the module for Spark's Python" if is_missing else "let it give null for such values"
+    return _in_transform(spec, error, f"the transform fails on these records: {told}; {todo}")
+
+
+def _told(error: Exception) -> str:
+    # What a function raised in one of Spark's workers has its own class.
+    return python_error(str(error)) or f"{type(error).__name__}: {first_line(error)}"
 
 
 def _in_transform(spec: PipelineSpec, error: Exception, what: str) -> PlacedProblem:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 
+from lakebound.first_line import first_line
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.raised import MOST_CHARACTERS, Raised, raised_on_values
+from lakebound_spark.check.mistakes import failed_on_records
 
 pytestmark = pytest.mark.unit
 
@@ -99,3 +102,40 @@ def test_a_long_text_is_cut() -> None:
 
 def test_an_error_that_is_not_sparks_is_no_error_of_values() -> None:
     assert raised_on_values(ValueError("the function itself")) is None
+
+
+MISSING = (
+    "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+    'Traceback (most recent call last):\n  File "worker.py", line 3, in main\n    import phonenumbers\n'
+    "ModuleNotFoundError: No module named 'phonenumbers'\n"
+)
+
+
+def test_where_spark_points_to_a_traceback_its_end_is_told() -> None:
+    assert first_line(PythonException(MISSING)) == "ModuleNotFoundError: No module named 'phonenumbers'"
+    assert first_line("\n please see the stack trace below, of which there is none") == (
+        "please see the stack trace below, of which there is none"
+    )
+
+
+def test_try_names_a_missing_module_and_says_where_to_install_it() -> None:
+    told = failed_on_records(orders(), PythonException(MISSING)).what
+    assert told == (
+        "the transform fails on these records: ModuleNotFoundError: No module named 'phonenumbers'; install the module for "
+        "Spark's Python"
+    )
+    assert failed_on_records(orders(), ValueError("no")).what.endswith("ValueError: no; let it give null for such values")
+
+
+def orders() -> PipelineSpec:
+    """Return a pipeline."""
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": "orders",
+            "topics": ["orders"],
+            "connection": {"bootstrap_servers": "127.0.0.1:1"},
+            "value": {"format": "bytes"},
+            "freshness": "1s",
+            "tables": [{"format": "delta", "name": "shop.orders"}],
+        }
+    )
