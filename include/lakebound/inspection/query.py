@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lakebound.errors import LakeboundError
+from lakebound.inspection.query_maps import with_map_values
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.places import Places
@@ -165,6 +166,7 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format 
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
+            sql, frames = with_map_values(sql, frames)
             found = pl.SQLContext(frames).execute(sql)
             frame = (found.limit(limit + 1) if limit else found).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as exc:
