@@ -78,6 +78,7 @@ URGENCIES: Mapping[str, Urgency] = {
     "state-away": Urgency(When.NOW, "applications end when their lease cannot be renewed, and then records wait in Kafka"),
     "state-folder": Urgency(When.NOW, "two applications may end each other again and again, and records land late"),
     "table-dropped": Urgency(When.NOW, _WAIT),
+    "table-feature": Urgency(When.NOW, _WAIT),
     "table-restored": Urgency(When.NOW, _WAIT),
     "table-unreadable": Urgency(When.NOW, "nothing lands until the table can be read; the application then goes on by itself"),
     "tables-disagree": Urgency(When.NOW, _WAIT),
