@@ -86,6 +86,7 @@ URGENCIES: Mapping[str, Urgency] = {
     "target-topic": Urgency(When.NOW, "consumers of the target topic get no new messages, and records wait in Kafka"),
     "topic-missing": Urgency(When.MORNING, "nothing lands until the topic exists; records of a deleted topic are lost already"),
     "topic-recreated": Urgency(When.NOW, _WAIT),
+    "transform-refused": Urgency(When.NOW, _WAIT),
     "two-drivers": Urgency(When.MORNING, "nothing is lost; the table refuses the older application"),
     "validation-failed": Urgency(When.MORNING, "nothing is lost; readers use rows that may be wrong"),
 }
