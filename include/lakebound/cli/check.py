@@ -65,6 +65,7 @@ def check(
     report.problems += _alerts_problems(file, settings)
     if storage or not static:
         report.problems += _warehouse_problems(file, report, settings, with_race=storage)
+    report.problems += _alias_problems(report, settings, static=static)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
@@ -109,6 +110,20 @@ def _warehouse_problems(file: Path | None, report: _Report, settings: Settings, 
     chosen = None if file is None else {spec.warehouse for spec in report.specs.values()}
     stores = store_problems(settings, chosen, with_race=with_race)
     return stores + _catalog_problems(list(report.specs.values()), settings)
+
+
+def _alias_problems(report: _Report, settings: Settings, *, static: bool) -> list[str]:
+    """Return which of these pipelines write to what another one writes to, under another name of the same server."""
+    from lakebound.landing.server_identities import server_identities
+    from lakebound.spec.load import alias_problems, load_pipelines, path_of
+    from lakebound.spec.problem_lines import shown_path
+
+    if static or not any(spec.other_targets for spec in report.specs.values()):
+        return []
+    others = {path_of(name, settings): spec for name, spec in load_pipelines(settings).specs.items()}
+    found = alias_problems({**others, **report.specs}, server_identities([*others.values(), *report.specs.values()]))
+    mine = tuple(f"{shown_path(path)}:" for path in report.specs)
+    return [line for line in found if line.startswith(mine) and line not in report.problems]
 
 
 def _read(file: Path | None, settings: Settings) -> _Report:

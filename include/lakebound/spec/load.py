@@ -20,20 +20,17 @@ from pydantic import ValidationError
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.author_rules import refusals, spark_refusals
+from lakebound.spec.claims import STORE, TABLE, TOPIC, claims_of, one_name_per_server, servers_of, table_claim, tables_of
 from lakebound.spec.installation_file import Installation, read_installation
 from lakebound.spec.mistakes import describe, secret_keys
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.spark import SparkSettingsError
 from lakebound.spec.table import TableSpec
-from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_TABLE = "table "
-_TO_TOPIC = "target topic "
-_TO_STORE = "store "
 _SERVERS = ("postgres", "redis")
 
 
@@ -272,11 +269,24 @@ def _forbidden_variable(name: str, access: YamlAccess, keys: Keys) -> str:
     )
 
 
-def _claimed_twice(specs: Mapping[Path, PipelineSpec]) -> dict[Path, dict[str, list[Path]]]:
+def alias_problems(specs: Mapping[Path, PipelineSpec], identities: Mapping[str, str]) -> list[str]:
+    """Return what pipelines claim together once it is known which names stand for one server.
+
+    Args:
+        specs: The pipelines, by file.
+        identities: What servers say that they are, or where their names lead.
+    """
+    return [line for path, claims in _claimed_twice(specs, identities).items() for line in _disputed_lines(path, claims)]
+
+
+def _claimed_twice(
+    specs: Mapping[Path, PipelineSpec], identities: Mapping[str, str] | None = None
+) -> dict[Path, dict[str, list[Path]]]:
     """Return the names of each file that another one has, too, or that it has twice, with all files that have them."""
     claims: defaultdict[str, list[Path]] = defaultdict(list)
+    servers = one_name_per_server((cluster for spec in specs.values() for cluster in servers_of(spec)), identities)
     for path, spec in specs.items():
-        for claim in _claims(spec):
+        for claim in claims_of(spec, servers):
             claims[claim].append(path)
     found: defaultdict[Path, dict[str, list[Path]]] = defaultdict(dict)
     for claim, paths in claims.items():
@@ -289,7 +299,7 @@ def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[st
     for claim, paths in claims.items():
         others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
         what = f"{claim} is also named in {others}"
-        if claim.startswith(_TABLE):
+        if claim.startswith(TABLE):
             what += (
                 "; only one pipeline may write to a table: name another table in the file of the pipeline that did not create "
                 "it"
@@ -299,26 +309,9 @@ def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[st
 
 def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Contested | None:
     """Return the tables that are in dispute; None where something else is wrong, too."""
-    if any(not claim.startswith(_TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
+    if any(not claim.startswith(TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
         return None
-    return Contested(spec, tuple(table for table in _tables(spec) if table_claim(spec, table) in claims))
-
-
-def _claims(spec: PipelineSpec) -> Iterator[str]:
-    yield f"pipeline {spec.pipeline}"
-    yield from (table_claim(spec, table) for table in _tables(spec))
-    yield from (f"{_TO_TOPIC}{one.topic} at {spec.connection.bootstrap_servers}" for one in spec.to_topics)
-    yield from (f"{_TO_STORE}{one.id} at {one.place}" for one in spec.to_stores)
-
-
-def _tables(spec: PipelineSpec) -> tuple[TableSpec, ...]:
-    return (*spec.tables, spec.quarantine_table)
-
-
-def table_claim(spec: PipelineSpec, table: TableSpec) -> str:
-    """Return by what two files are found to name one table: in two warehouses, one name stands for two tables."""
-    there = "" if spec.warehouse == DEFAULT_WAREHOUSE else f" in warehouse {spec.warehouse}"
-    return f"{_TABLE}{table.format}:{table.namespace}.{table.short_name}{there}"
+    return Contested(spec, tuple(table for table in tables_of(spec) if table_claim(spec, table) in claims))
 
 
 def _claim_line(path: Path, claim: str) -> int:
@@ -326,9 +319,12 @@ def _claim_line(path: Path, claim: str) -> int:
     kind, _, name = claim.partition(" in warehouse ")[0].partition(" ")
     if kind == "pipeline":
         return source.line_of(("pipeline",))
-    if claim.startswith(_TO_TOPIC):
-        return source.line_of(("to_topics",))
-    if claim.startswith(_TO_STORE):
+    if claim.startswith(TOPIC):
+        bad: Keys = ("real_time", "quarantine_topic")
+        real_time = source.root.get("real_time")
+        is_bad = isinstance(real_time, dict) and claim.startswith(f"{TOPIC}{real_time.get(bad[1])} at ")
+        return source.line_of(bad if is_bad else ("to_topics",) if source.root.get("to_topics") else ("freshness",))
+    if claim.startswith(STORE):
         return source.line_of(("to_stores",))
     places: list[Keys] = [("tables", position) for position in range(len(source.root.get("tables") or ()))]
     for keys in [*places, ("quarantine",)]:

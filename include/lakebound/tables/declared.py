@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakebound.settings import Settings
-from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines, table_claim
+from lakebound.spec.claims import table_claim
+from lakebound.spec.load import LoadedPipelines, choose_pipeline, load_pipelines
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import places_of
