@@ -1,22 +1,27 @@
 """Which hours of a table are complete, and which of them are to be announced. Pure.
 
 A table's hour is complete when it is over, a grace has passed, and everything has landed that Kafka had then: an end per
-partition, asked after the grace, is a *cut-off*, and the table's ledger reaches it. Rows that land later for an hour which was
+partition, asked after the grace, is a *cut-off*, and the table's ledger holds everything below it from where the table began,
+without a gap: offsets that a replay has still to land keep the hour open. Rows that land later for an hour which was
 announced touch it, and it is announced again after the next cut-off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pydantic import Field
 
 from lakebound.frozen import Frozen, FrozenRecord
 from lakebound.ledger.hours import HOUR_MS, REMEMBERED_HOURS
+from lakebound.ledger.intervals import PartitionIntervals, overlap, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.complete_hours import HourUnit
+
+Gaps = Mapping[str, PartitionIntervals]
+"""Per topic and partition, intervals of offsets that are not covered, between others that are."""
 
 _HOURS: Mapping[HourUnit, int] = {"hour": 1, "day": 24}
 _TOLD_AGAIN_MS = 48 * HOUR_MS
@@ -79,20 +84,22 @@ class CutOff(FrozenRecord):
     ends: dict[str, dict[int, int]]
     topic_ids: dict[str, str]
 
-    def lacking(self, reached: NextOffsets, topic_ids: Mapping[str, str]) -> dict[str, dict[int, int]]:
+    def lacking(self, reached: NextOffsets, gaps: Gaps, topic_ids: Mapping[str, str]) -> dict[str, dict[int, int]]:
         """Return how many offsets a table lacks of it, per topic and partition; empty when it has all.
 
         Args:
             reached: The table's next offsets.
+            gaps: What the table lacks below them.
             topic_ids: Ids of the topics of which it has them.
         """
         found: dict[str, dict[int, int]] = {}
         for topic, ends in self.ends.items():
             is_same = topic_ids.get(topic, self.topic_ids.get(topic)) == self.topic_ids.get(topic)
-            marks = reached.get(topic, {}) if is_same else {}
+            marks, holes = (reached.get(topic, {}), gaps.get(topic, {})) if is_same else ({}, {})
             for partition, end in ends.items():
-                if marks.get(partition, 0) < end:
-                    found.setdefault(topic, {})[partition] = end - marks.get(partition, 0)
+                missing = max(0, end - marks.get(partition, 0)) + total(overlap(holes.get(partition, ()), ((0, end),)))
+                if missing:
+                    found.setdefault(topic, {})[partition] = missing
         return found
 
 
@@ -165,6 +172,7 @@ class TableSight:
         landed: Offsets landed and released so far.
         touched: Hours (of 3600 s) of the rows that landed after the entry that was known; None where that cannot be said.
         is_put_back: Whether a rewind may have undone the entry that was known: as many offsets may be other rows.
+        gaps: What it lacks below ``reached``, since the first offset that it has.
     """
 
     version: str
@@ -174,6 +182,7 @@ class TableSight:
     landed: int
     touched: frozenset[int] | None
     is_put_back: bool = False
+    gaps: Gaps = field(default_factory=dict)
 
 
 def first_look(span: HourSpan, sight: TableSight, now_ms: int) -> TableHours:
@@ -281,7 +290,7 @@ def decide(known: TableHours, span: HourSpan, sight: TableSight, now_ms: int, la
     """
     if known.cut_off is None:
         return known
-    lacking = known.cut_off.lacking(sight.reached, sight.topic_ids)
+    lacking = known.cut_off.lacking(sight.reached, sight.gaps, sight.topic_ids)
     if lacking:
         return known.model_copy(update={"lacking": lacking})
     next_hour = max(known.next_hour, span.last_due(known.cut_off.taken_at_ms) + 1)

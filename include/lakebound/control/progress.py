@@ -82,6 +82,9 @@ class Progress(FrozenRecord):
     quarantined: int = 0
     recent: RecentRecords | None = Field(default=None, description="The records of the last minutes; None without any.")
     high_water_marks: NextOffsets = Field(default_factory=dict)
+    has_gaps: bool = Field(
+        default=False, description="Whether a table lacks offsets below its mark, which a replay has to land."
+    )
     latest_offsets: NextOffsets = Field(default_factory=dict, description="Kafka's, at the last look.")
     lag_records: int | None = None
     complete_until: float | None = Field(

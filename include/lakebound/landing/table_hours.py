@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from lakebound.control.complete_hours import TableHours, TableSight
 from lakebound.ledger.entry import Entry, count, high_water_marks
 from lakebound.ledger.hours import HOUR_MS, REMEMBERED_HOURS, hours_between
+from lakebound.ledger.intervals import gaps
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.table import CommittedEntry
 
@@ -46,6 +47,10 @@ def sight_of(entries: Iterable[CommittedEntry], known: TableHours | None, column
         landed=count(coverage) + counts.entry.released,
         touched=frozenset(touched) if touched is not None and is_known else None,
         is_put_back=is_put_back and not is_known,
+        gaps={
+            topic: {partition: gaps(held) for partition, held in offsets.partitions.items()}
+            for topic, offsets in coverage.items()
+        },
     )
 
 

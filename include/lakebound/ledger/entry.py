@@ -263,6 +263,11 @@ def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
     }
 
 
+def has_gaps(coverage: Mapping[str, TopicOffsets]) -> bool:
+    """Return whether offsets are missing below a next offset: a start continues above them, and a replay lands them."""
+    return any(len(intervals) > 1 for offsets in coverage.values() for intervals in offsets.partitions.values())
+
+
 def count(offsets: Mapping[str, TopicOffsets]) -> int:
     """Return how many offsets are in all intervals."""
     return sum(total(intervals) for topic in offsets.values() for intervals in topic.partitions.values())

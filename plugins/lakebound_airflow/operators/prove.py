@@ -61,6 +61,7 @@ class ProveOperator(BaseOperator):
             "sentence": proof.sentence,
             "level": proof.level,
             "records": {table.table: table.records for table in proof.tables},
+            "since": {table.table: table.scope for table in proof.tables if table.is_partial},
             "missing": proof.missing,
             "duplicated": proof.duplicated,
         }

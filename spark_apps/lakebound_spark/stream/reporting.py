@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from lakebound.control.progress import TableProgress
-from lakebound.ledger.entry import high_water_marks
+from lakebound.ledger.entry import has_gaps, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.stream.signs import ProgressBoard
@@ -31,6 +31,7 @@ class TargetsReport:
         self._board = board
         self._lock = threading.Lock()
         self._marks = {query: marks_of(own) for query, own in targets.items()}
+        self._has_gaps = {query: any(has_gaps(target.coverage) for target in own) for query, own in targets.items()}
         self._tables: dict[str, dict[str, TableProgress]] = {query: {} for query in targets}
         self._newest_ms: dict[str, int | None] = dict.fromkeys(targets)
 
@@ -58,6 +59,7 @@ class TargetsReport:
             if one.last_commit_at is not None
         }
         with self._lock:
+            self._has_gaps[query] = any(has_gaps(target.coverage) for target in targets)
             self._marks[query], self._tables[query] = marks, tables
             self._newest_ms[query] = max(self._newest_ms[query] or 0, newest_record_ms or 0) or None
             self._show()
@@ -66,6 +68,7 @@ class TargetsReport:
         shown: dict[str, object] = {
             "high_water_marks": lowest(self._marks.values()),
             "newest_record_ms": _least(self._newest_ms.values()),
+            "has_gaps": any(self._has_gaps.values()),
         }
         tables = {name: one for own in self._tables.values() for name, one in own.items()}
         if tables:

@@ -230,7 +230,8 @@ class LagWatch:
                 log.warning("lag is not known: %s: %s", type(exc).__name__, exc)
                 continue
             marks = self._board.latest.high_water_marks
-            self._seen = seen_ends(self._seen, marks, latest, asked_at)
+            if not self._board.latest.has_gaps:
+                self._seen = seen_ends(self._seen, marks, latest, asked_at)
             complete = {} if self._seen.landed_at is None else {"complete_until": self._seen.landed_at}
             self._board.change(latest_offsets=latest, lag_records=lag(marks, latest), **complete)
 

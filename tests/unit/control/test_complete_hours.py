@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hypothesis import assume, example, given, settings
@@ -24,6 +25,7 @@ from lakebound.control.complete_hours import (
 from lakebound.landing.table_hours import hours_of, sight_of
 from lakebound.ledger.entry import Entry, TopicOffsets, decode, encode, new_commit_id
 from lakebound.ledger.hours import HOUR_MS, REMEMBERED_HOURS, RowHours, hours_between, row_hours
+from lakebound.ledger.intervals import merge
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.table import CommittedEntry
 
@@ -39,31 +41,45 @@ class World:
     now_ms: int = BEGIN * HOUR_MS
     ahead_ms: int = 0
     records: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {0: [], 1: []})
-    landed: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    landed: dict[int, set[int]] = field(default_factory=lambda: {0: set(), 1: set()})
     entries: list[CommittedEntry] = field(default_factory=list)
-    landed_at: list[dict[int, int]] = field(default_factory=list)
+    landed_at: list[dict[int, set[int]]] = field(default_factory=list)
     known: TableHours | None = None
     told: list[Announcement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.commit({}, "open")
 
-    def commit(self, landed: dict[int, int], kind: str = "land") -> None:
-        """Land that many records of each partition."""
+    def commit(self, landed: dict[int, int], kind: str = "land", left_out: int = 0) -> None:
+        """Land that many records of each partition; so many before them are left out, as a gap in the coverage."""
         hours = []
         for partition, number in landed.items():
-            first = self.landed[partition]
-            taken = self.records[partition][first : first + number]
-            hours += [hour for _, hour in taken]
-            self.landed[partition] += len(taken)
-        partitions = {p: ((0, end),) for p, end in self.landed.items()}
+            first = max(self.landed[partition], default=-1) + 1 + left_out
+            self.fill(hours, partition, range(first, min(first + number, len(self.records[partition]))))
+        self.write(hours, kind)
+
+    def replay(self, partition: int, number: int) -> None:
+        """Land the first records of what was left out."""
+        known, hours = self.landed[partition], list[int]()
+        self.fill(hours, partition, [one for one in range(max(known, default=0)) if one not in known][:number])
+        self.write(hours, "replay")
+
+    def fill(self, hours: list[int], partition: int, offsets: Iterable[int]) -> None:
+        """Land these offsets, and add the hours of their rows."""
+        for one in offsets:
+            hours.append(self.records[partition][one][1])
+            self.landed[partition].add(one)
+
+    def write(self, hours: list[int], kind: str) -> None:
+        """Commit what was landed."""
+        partitions = {p: merge([(0, 0), *((one, one + 1) for one in held)]) for p, held in self.landed.items()}
         entry = Entry.model_validate(
             {"kind": kind, "pipeline": "orders", "epoch": 1, "commit": new_commit_id(), "rows": len(hours)}
             | {"coverage": {"orders": TopicOffsets(topic_id="id", partitions=partitions)}}
             | {"hours": row_hours(KAFKA_TIMESTAMP, hours, self.now_ms)}
         )
         self.entries.insert(0, CommittedEntry(str(len(self.entries)), self.now_ms, entry))
-        self.landed_at.append(dict(self.landed))
+        self.landed_at.append({partition: set(held) for partition, held in self.landed.items()})
 
     def look(self, *, is_lost: bool = False) -> None:
         """Look as the application does; what was found is lost where it is killed before it has written it down."""
@@ -90,6 +106,10 @@ class World:
             self.records[one].append((self.now_ms, self.now_ms // HOUR_MS + two))
         elif what == "land":
             self.commit({one: two})
+        elif what == "leap":
+            self.commit({one: two}, left_out=2)
+        elif what == "replay":
+            self.replay(one, two)
         elif what == "carry":
             self.commit({}, "carry")
         elif what == "pass":
@@ -104,7 +124,7 @@ class World:
             due_ms = SPAN.due_ms(numbers[one.hour])
             for partition, records in self.records.items():
                 had = sum(1 for appended_ms, _ in records if appended_ms < due_ms)
-                assert self.landed_at[int(one.version)][partition] >= had, one
+                assert self.landed_at[int(one.version)][partition] >= {*range(had)}, one
             assert one.announced_at_ms >= due_ms
 
 
@@ -112,6 +132,8 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 1), st.integers(-5, 1)),
         st.tuples(st.just("land"), st.integers(0, 1), st.integers(1, 3)),
+        st.tuples(st.just("leap"), st.integers(0, 1), st.integers(1, 3)),
+        st.tuples(st.just("replay"), st.integers(0, 1), st.integers(1, 3)),
         st.tuples(st.just("pass"), st.integers(1, 130), st.just(0)),
         st.tuples(st.just("look"), st.booleans(), st.just(0)),
         st.tuples(st.just("carry"), st.just(0), st.just(0)),
@@ -122,6 +144,7 @@ STEPS = st.lists(
 
 @settings(max_examples=100)
 @given(STEPS)
+@example([*[("append", 0, 0)] * 4, ("leap", 0, 2), ("pass", 66, 0), ("look", False, 0), ("replay", 0, 2), ("look", False, 0)])
 def test_no_hour_is_announced_too_early_none_is_missing_and_late_rows_are_told(steps: list[tuple[str, int, int]]) -> None:
     world = World()
     world.look()
@@ -164,6 +187,8 @@ def check_to_the_end(world: World, first: int = 0, begin: int = BEGIN, unsaid: i
     """
     appended = max((ms for records in world.records.values() for ms, _ in records), default=world.now_ms)
     world.commit({0: 99, 1: 99})
+    for partition in (0, 1):
+        world.replay(partition, 99)
     for _ in range(4):
         world.look()
         world.now_ms += HOUR_MS + 300_000
@@ -193,6 +218,27 @@ def test_a_partition_that_lags_keeps_the_hour_open_and_is_named() -> None:
     # Of the hours after it Kafka has not been asked yet.
     assert [one.hour for one in done.announced] == [SPAN.key(BEGIN)]
     assert needs_cut_off(done, SPAN, SPAN.due_ms(BEGIN + 3))
+
+
+def test_a_gap_below_the_cut_off_keeps_the_hour_open_and_is_counted() -> None:
+    """150 of the 300 offsets that Kafka had are there: the last ones, which a stream landed while a replay lands the others."""
+    cut_off = CutOff(taken_at_ms=SPAN.due_ms(BEGIN), ends={"orders": {0: 300, 1: 0}}, topic_ids={"orders": "id"})
+    known, later = TableHours(next_hour=BEGIN, cut_off=cut_off), SPAN.due_ms(BEGIN + 3)
+
+    def look(*held: tuple[int, int]) -> TableHours:
+        entry = Entry(kind="land", pipeline="orders", epoch=1, commit="c").model_copy(
+            update={"coverage": {"orders": TopicOffsets(topic_id="id", partitions={0: merge(held), 1: ((0, 0),)})}}
+        )
+        found = sight_of([CommittedEntry("7", 0, entry)], known, KAFKA_TIMESTAMP)
+        assert found is not None
+        return decide(known, SPAN, found, later, 0)
+
+    assert look((0, 0), (150, 300)).lacking == {"orders": {0: 150}}
+    assert look((0, 100), (150, 290)).lacking == {"orders": {0: 60}}
+    assert [one.hour for one in look((0, 300), (310, 320)).announced] == [SPAN.key(BEGIN)], "what came later is not waited for"
+    assert [one.hour for one in look((120, 300)).announced] == [SPAN.key(BEGIN)], (
+        "what lies before the table's start was never due"
+    )
 
 
 def test_offsets_of_another_incarnation_of_the_topic_do_not_count() -> None:

@@ -22,7 +22,7 @@ from tests.support.worlds.proof_world import (
     proof_of,
 )
 
-from lakebound.ledger.entry import Entry, add
+from lakebound.ledger.entry import Entry, add, count
 from lakebound.tables.table import CommittedEntry
 
 FATES = st.sampled_from(["unreadable", "landed", "exploded", "filtered", "quarantined"])
@@ -256,3 +256,22 @@ def test_a_mark_alone_is_no_offset() -> None:
     world = World(start=5, entries=[born(), born("open", offsets((0, 5, 5)), range=offsets((0, 5, 5)))])
     found = proof_of(world.prove())
     assert found.ok and (found.records, found.lag, found.high_water_marks) == (0, 5, {TOPIC: {0: 5}})
+
+
+@settings(max_examples=30)
+@given(WORLDS, st.data())
+def test_what_landed_before_the_oldest_entry_that_is_kept_is_not_said_to_be_proved(world: World, data: st.DataObject) -> None:
+    kept = data.draw(st.integers(1, len(world.entries) - 1))
+    world.entries = world.entries[kept:]
+    before = sum(len(batch) for batch in world.batches) - sum(one.entry.read for one in world.entries)
+    proof = world.prove(deep=False)
+    found = proof_of(proof)
+    oldest = world.entries[0]
+    covered = count(oldest.entry.coverage) - count(oldest.entry.range)
+    assert proof.ok and (found.assumed, found.is_partial) == (covered, covered > 0) and before >= 0
+    if found.is_partial:
+        assert found.since is not None and found.since.version == oldest.version
+        assert f"since {oldest.version}; {covered} offsets before it were not compared" in proof.sentence
+        assert found.model_dump(mode="json")["is_partial"] is True
+    whole = proof_of(world.prove())
+    assert not whole.is_partial and whole.rows == len(world.rows), "the rows tell all"

@@ -207,4 +207,8 @@ def test_the_board_shows_the_query_that_is_behind(board: ProgressBoard) -> None:
     assert (board.latest.high_water_marks, board.latest.last_commit_at) == ({"src": {0: 7}}, 90.0)
     report.put("real time", [target("topic:b", 7, 90.0)])
     assert board.latest.newest_record_ms == 89_000
-    assert set(board.latest.tables) == {"delta:a", "iceberg:a", "topic:b"}
+    assert set(board.latest.tables) == {"delta:a", "iceberg:a", "topic:b"} and not board.latest.has_gaps
+    late = target("delta:a", 9, 100.0)
+    late.pending = {"src": TopicOffsets(topic_id="id", partitions={0: ((12, 14),)})}
+    report.put("batches", [late, target("iceberg:a", 8, 101.0)])
+    assert board.latest.has_gaps, "offsets 9 to 11 are for a replay to land"

@@ -120,3 +120,16 @@ def test_the_lag_is_looked_at_again(board: ProgressBoard, run: Any, error: Excep
     watch.start()
     wait_until(lambda: board.latest.lag_records == 3, 10, "the lag", poll_seconds=0.01)
     watch.end()
+
+
+def test_nothing_is_said_to_be_complete_while_a_table_has_gaps(board: ProgressBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {"orders": TopicFacts("id", {0: 0}, {0: 7})}
+    watch = LagWatch(cast(Any, SimpleNamespace(topics=lambda names: ends)), ["orders"], board)
+    monkeypatch.setattr(signs, "LAG_INTERVAL_SECONDS", 0.01)
+    board.change(high_water_marks={"orders": {0: 7}}, has_gaps=True)
+    watch.start()
+    wait_until(lambda: board.latest.lag_records == 0, 10, "the lag", poll_seconds=0.01)
+    assert board.latest.complete_until is None
+    board.change(has_gaps=False)
+    wait_until(lambda: board.latest.complete_until is not None, 10, "everything", poll_seconds=0.01)
+    watch.end()

@@ -19,7 +19,7 @@ from lakebound.inspection.proof.facts import Readable, TableAsFound
 from lakebound.inspection.proof.judgement import hull, judge
 from lakebound.inspection.proof.readable_offsets import read_offsets
 from lakebound.inspection.proof.real_time import sent_at_least_once
-from lakebound.inspection.proof.result import Proof
+from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.to_stores.open_store import open_stores
@@ -33,6 +33,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
 from lakebound.spec.to_topics import is_topic
 from lakebound.tables.places import Places
+from lakebound.tables.size import table_size
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
 _READINGS = 3
@@ -75,9 +76,8 @@ def prove(
         # What was deleted while it was read is no longer expected to be found.
         topics = _topics(broker, spec.topics)
     may_filter = spec.transform is not None or spec.null_values == "skip"
-    return _with_totals(
-        judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted), tables, deep=deep
-    )
+    proof = judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted)
+    return _with_rows_of_tables(_with_totals(proof, tables, deep=deep), spec, places)
 
 
 def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str:
@@ -205,6 +205,27 @@ def _rows(table: Proved, facts: TableAsFound) -> pa.Table | None:
         return table.scan_sources({topic: held.topic_id for topic, held in facts.coverage.items()})
     rows = table.scan_kafka()
     return without_copies(rows) if facts.role == "quarantine" else rows
+
+
+def _with_rows_of_tables(proof: Proof, spec: PipelineSpec, places: Places) -> Proof:
+    """Return the proof with the rows of each table of which only some entries are kept, so that nobody takes a part for all."""
+    specs = {one.id: one for one in (*spec.tables, spec.quarantine_table)}
+    found = []
+    for one in proof.tables:
+        if one.is_partial and one.table in specs:
+            rows = table_size(specs[one.table], places).rows
+            one = one.adding(table_rows=rows, notes=[partial_note(one, rows)])
+        found.append(one)
+    return proof.model_copy(update={"tables": tuple(found)})
+
+
+def partial_note(proof: TableProof, table_rows: int) -> str:
+    """Return what a proof by some of a table's entries proves, and of what."""
+    return (
+        f"RECORDS {proof.records:,} and ROWS {proof.rows:,} are those of the entries that are kept ({proof.scope}). The table "
+        f"has {table_rows:,} rows by its metadata. Of {proof.assumed:,} offsets that landed before these entries nothing was "
+        f"compared: --deep compares every row with Kafka, as far back as Kafka keeps records"
+    )
 
 
 def _with_totals(proof: Proof, tables: Sequence[TableAsFound], *, deep: bool) -> Proof:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from lakebound.inspection.proof.facts import TableAsFound
-from lakebound.inspection.proof.history import History, Overlaps, difference, given_up, ranges_of, spans_of, union
-from lakebound.inspection.proof.result import Found, Ranges, TableProof, describe, found
+from lakebound.inspection.proof.history import History, Overlaps, Spans, difference, given_up, ranges_of, spans_of, union
+from lakebound.inspection.proof.result import Found, OldestEntry, Ranges, TableProof, describe, found
 from lakebound.ledger.entry import Entry, count, high_water_marks
-from lakebound.ledger.intervals import gaps
+from lakebound.ledger.intervals import gaps, total
 from lakebound.tables.table import CommittedEntry
 
 MAX_NAMED = 20
@@ -31,6 +31,8 @@ def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pip
         source=facts.source,
         high_water_marks=high_water_marks(facts.coverage),
         skipped=lost,
+        since=_oldest(history),
+        assumed=_size(_assumed(history)),
         records=sum(committed.entry.landed for committed in history.standing),
         rows=sum(committed.entry.rows for committed in history.standing),
         filtered=sum(committed.entry.filtered for committed in history.standing),
@@ -117,8 +119,26 @@ def _limits(history: History) -> Iterator[str]:
     if not history.recent and not count(history.base):
         return
     oldest = f"commit {history.standing[0].version}" if history.standing else "none"
-    held = describe(ranges_of(spans_of(history.base))) or "nothing"
+    held = describe(ranges_of(_assumed(history))) or "nothing"
     yield f"older ledger entries were removed (oldest kept: {oldest}); counted as landed before it: {held}"
+
+
+def _oldest(history: History) -> OldestEntry | None:
+    if history.is_complete or not history.standing:
+        return None
+    oldest = history.standing[0]
+    return OldestEntry(version=oldest.version, committed_at_ms=oldest.committed_at_ms)
+
+
+def _assumed(history: History) -> Spans:
+    """Return what was landed before all entries that are kept."""
+    if history.is_complete:
+        return {}
+    return difference(spans_of(history.base), union(spans_of(committed.entry.range) for committed in history.earlier))
+
+
+def _size(spans: Spans) -> int:
+    return sum(total(intervals) for intervals in spans.values())
 
 
 def _contradictions(recent: Sequence[CommittedEntry], pipeline: str) -> Iterator[str]:

@@ -50,6 +50,18 @@ class Found(Frozen):
         return f"{self.count}" + (f": {', '.join(places)}" if places else "")
 
 
+class OldestEntry(Frozen):
+    """The oldest commit whose entry is kept and counts.
+
+    Attributes:
+        version: Delta version or Iceberg snapshot id.
+        committed_at_ms: When it was committed.
+    """
+
+    version: str
+    committed_at_ms: int
+
+
 class TableProof(Frozen):
     """What is proved of one table.
 
@@ -58,7 +70,7 @@ class TableProof(Frozen):
         role: What it is to the pipeline.
         source: What its coverage was read from.
         deep: Whether its rows were judged, not its entries alone.
-        records: Kafka records landed: counted in the rows when deep, else the sum of the entries.
+        records: Kafka records landed: counted in the rows when deep, else the sum of the entries that are kept.
         rows: Rows landed, counted likewise.
         filtered: Records that the transform dropped, by the entries.
         quarantined: Records in quarantine, of this table's coverage.
@@ -73,6 +85,9 @@ class TableProof(Frozen):
         undecided: Offsets without a row whose entry is no longer kept: filtered or lost, nobody can tell.
         lag: Offsets that Kafka has beyond the high-water marks.
         high_water_marks: Next offset to read, per topic and partition.
+        since: The oldest entry that is kept; None where the entries reach back to the table's birth, or there is none.
+        assumed: Offsets landed before it, as it says: their own entries were removed, so these alone do not prove them.
+        table_rows: Rows of the table by its metadata, a moment after its ledger was read; None where they were counted.
         problems: Every reason why the proof does not hold.
         notes: What limits it.
     """
@@ -95,6 +110,9 @@ class TableProof(Frozen):
     surplus: Found = Found()
     undecided: Found = Found()
     lag: int = 0
+    since: OldestEntry | None = None
+    assumed: int = 0
+    table_rows: int | None = None
     high_water_marks: NextOffsets = Field(default_factory=dict)
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -104,6 +122,19 @@ class TableProof(Frozen):
     def ok(self) -> bool:
         """Whether the proof holds."""
         return not self.problems
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def is_partial(self) -> bool:
+        """Whether offsets are taken as landed that nothing was compared for: ``records`` and ``rows`` are without them."""
+        return not self.deep and self.assumed > 0
+
+    @property
+    def scope(self) -> str:
+        """Of what the counts are, where that is not the whole table; empty where it is."""
+        if not self.is_partial:
+            return ""
+        return f"since {self.since.version if self.since else 'no entry that is kept'}"
 
     @property
     def only_quarantined(self) -> int:
@@ -150,7 +181,7 @@ class Proof(Frozen):
     @property
     def sentence(self) -> str:
         """One line that says it all."""
-        landed = ", ".join(f"{table.table} {table.records}" for table in self.tables if table.role == "target")
+        landed = ", ".join(_landed(table) for table in self.tables if table.role == "target")
         counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
         counts += f", lost by decision {self.skipped}" if self.skipped else ""
         if self.ok:
@@ -158,6 +189,12 @@ class Proof(Frozen):
         number = sum(len(table.problems) for table in self.tables)
         problems = "1 problem" if number == 1 else f"{number} problems"
         return f"pipeline {self.pipeline}: the proof does not hold, {problems}: {counts}; see the runbook proof-failed"
+
+
+def _landed(table: TableProof) -> str:
+    if not table.is_partial:
+        return f"{table.table} {table.records}"
+    return f"{table.table} {table.records} ({table.scope}; {table.assumed} offsets before it were not compared)"
 
 
 def found(ranges: Ranges) -> Found:
