@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lakebound import __version__
+from lakebound.cli.acknowledge import acknowledge
 from lakebound.cli.alerts import alerts
 from lakebound.cli.backup import backup, restore
 from lakebound.cli.bind_secrets import bind_secrets
@@ -72,6 +73,7 @@ app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
 app.command(rich_help_panel=PIPELINES)(incidents)
+app.command(rich_help_panel=PIPELINES)(acknowledge)
 app.command(rich_help_panel=PIPELINES)(backup)
 app.command(rich_help_panel=PIPELINES)(restore)
 app.command(rich_help_panel=PIPELINES)(alerts)

@@ -30,6 +30,7 @@ RUNBOOKS = (
     "reference-stale",
     "refused",
     "retention-passed",
+    "rows-changed",
     "schema-changed",
     "stall",
     "state-away",

@@ -73,6 +73,7 @@ URGENCIES: Mapping[str, Urgency] = {
     "reference-stale": Urgency(When.MORNING, "nothing is lost; records are joined with older values"),
     "refused": Urgency(When.NOW, _WAIT),
     "retention-passed": Urgency(When.NOW, "more records are lost each minute; those that the message names are lost already"),
+    "rows-changed": Urgency(When.MORNING, "the stream goes on; readers use rows that somebody else changed"),
     "schema-changed": Urgency(When.NOW, _WAIT),
     "stall": Urgency(When.NOW, f"Airflow or the watch ends the application and starts another; if that does not help, {_WAIT}"),
     "state-away": Urgency(When.NOW, "applications end when their lease cannot be renewed, and then records wait in Kafka"),

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from lakebound import __version__
 from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.frozen import Frozen, FrozenRecord
+from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
@@ -109,6 +110,14 @@ class Entry(FrozenRecord):
         default=None, description="Hours of this commit's rows; None where the pipeline announces no complete hours."
     )
     quarantine: str | None = None
+    foreign_changes: tuple[ForeignChange, ...] = Field(
+        default=(),
+        description="Commits by which others changed rows, until a person acknowledges or a rewind undoes them.",
+    )
+    acknowledges: tuple[str, ...] = Field(
+        default=(),
+        description="Versions of foreign changes that this commit takes from the list: a person has said so.",
+    )
     carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
     delivery: Literal["at_least_once"] | None = Field(
         default=None,
@@ -180,6 +189,7 @@ def carried(entry: Entry) -> Entry:
         former=entry.former,
         released=entry.released,
         quarantine=entry.quarantine,
+        foreign_changes=entry.foreign_changes,
         carries=entry.carries if entry.kind == "carry" else entry.commit,
     )
 

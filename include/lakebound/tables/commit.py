@@ -25,6 +25,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger import entry as ledger
 from lakebound.ledger.entry import Entry
+from lakebound.ledger.foreign_changes import remembered
 from lakebound.redaction import redacted
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.outages import is_full_disk, passes
@@ -143,6 +144,9 @@ def commit_entry(
             faults.reach("before_commit", _fault_detail(table, draft))
             version = commit(entry)
             faults.reach("after_commit", _fault_detail(table, draft))
+            if view.foreign_changes:
+                changes = [str(one) for one in view.foreign_changes]
+                _log.warning("rows_changed_by_others", table=table.spec.id, commit=draft.commit, changes=changes)
             return Committed(version, entry, attempt)
         except (TableFeatureError, TableMismatchError, StalePreparedError):
             raise  # it does not fit the table: nothing was committed, and never will be
@@ -208,8 +212,10 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     if view.entry is not None:
         ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
     _check_epoch(view, draft, own_epoch)
+    known = () if view.entry is None else view.entry.foreign_changes
+    foreign = remembered(known, view.foreign_changes, draft.acknowledges)
     if draft.kind == "reset":
-        return draft.model_copy(update={"epoch": own_epoch})
+        return draft.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign})
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
@@ -225,6 +231,7 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
             "former": former,
             "released": released,
             "quarantine": quarantine,
+            "foreign_changes": foreign,
         }
     )
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
@@ -78,10 +79,12 @@ class LedgerView:
     Attributes:
         entry: The entry that counts, None only for a table that does not exist or was born by somebody else and is empty.
         version: Delta version or Iceberg snapshot id ("" before the first snapshot) at which it was read.
+        foreign_changes: Commits since that entry by which others changed rows, oldest first; the next entry remembers them.
     """
 
     entry: Entry | None
     version: str
+    foreign_changes: tuple[ForeignChange, ...] = ()
 
     @property
     def coverage(self) -> Offsets:

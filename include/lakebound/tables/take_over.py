@@ -101,4 +101,4 @@ def _committed(body: str, table: LandingTarget, view: LedgerView, committer: Com
     except (CommitFailedError, CommitUnknownError, DiskFullError) as exc:
         after = read_on(table, view, draft, committer.epoch)
         return Answer("refused", reason=str(exc)), after
-    return Answer("committed", done.version), done.read_again or LedgerView(view.entry, done.version)
+    return Answer("committed", done.version), done.read_again or LedgerView(view.entry, done.version, view.foreign_changes)

@@ -43,7 +43,7 @@ def tables(settings: Settings) -> list[Lander]:
 def test_every_command_has_help(settings: Settings) -> None:
     shown = lakebound("--help").stdout
     commands = ["check", "schema", "up", "down", "status", "produce", "run", "prove", "ledger", "tables", "demo"]
-    commands += ["doctor", "recover", "rewind", "replay", "incidents", "alerts", "watch", "tidy", "health"]
+    commands += ["doctor", "recover", "rewind", "replay", "incidents", "acknowledge", "alerts", "watch", "tidy", "health"]
     commands += ["create-topic", "query", "start", "try", "new", "stop", "control"]
     commands += ["backup", "restore"]
     for command in commands:

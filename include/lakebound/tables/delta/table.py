@@ -18,6 +18,7 @@ from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
+from lakebound.tables.delta.foreign_changes import foreign_changes
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
     commits,
@@ -160,7 +161,9 @@ class DeltaLakeTable:
         self._checkpoint = None
         self._tip, self._columns = read_tip(self._folder, version, self._spec.id), None
         self._epoch = found.entry.epoch if found else 0
-        return LedgerView(found.entry if found else None, str(version))
+        if found is None or int(found.version) == version:
+            return LedgerView(found.entry if found else None, str(version))
+        return LedgerView(found.entry, str(version), foreign_changes(self._folder, int(found.version), version))
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as the version after the handle's."""

@@ -29,6 +29,7 @@ from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
+from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
 from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.merging import EncodedEntries
@@ -182,7 +183,11 @@ class IcebergTable:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
         self._epoch = found.entry.epoch if found else 0
-        return LedgerView(found.entry if found else None, str(snapshot.snapshot_id) if snapshot else "")
+        version = str(snapshot.snapshot_id) if snapshot else ""
+        if found is None or found.version == version:
+            return LedgerView(found.entry if found else None, version)
+        walked = ancestry(self._read_history(), snapshot.snapshot_id if snapshot else None)
+        return LedgerView(found.entry, version, foreign_changes(walked, found.version))
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as a child of the handle's snapshot."""

@@ -13,6 +13,7 @@ from lakebound.control.lease import Lease
 from lakebound.control.progress import Outcome, Progress
 from lakebound.control.submission import Submission
 from lakebound.ledger.entry import Entry, Offsets, high_water_marks
+from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound.ledger.topics import TopicFacts
@@ -42,6 +43,7 @@ class LedgerFacts:
         newest_record_ms: Kafka's timestamp of the newest record in that commit.
         txn_epoch: Delta: the epoch in the log's ``txn``, which no log clean-up removes.
         beyond_ledger: Offsets of rows that are not in the entry; determined only where the entry is a ``carry``.
+        foreign_changes: Commits by which others changed rows and which nobody has acknowledged, oldest first.
         quarantined_range: What the newest of the recent commits with quarantined records added.
     """
 
@@ -57,6 +59,7 @@ class LedgerFacts:
     txn_epoch: int | None = None
     beyond_ledger: Offsets = field(default_factory=dict)
     quarantined_range: Offsets = field(default_factory=dict)
+    foreign_changes: tuple[ForeignChange, ...] = ()
 
     @property
     def coverage(self) -> Offsets:

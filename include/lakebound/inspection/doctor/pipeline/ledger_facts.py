@@ -21,6 +21,7 @@ from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
 from lakebound.landing.to_stores.open_store import open_stores
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner
+from lakebound.ledger.foreign_changes import remembered
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.to_topics import ToTopicSpec
@@ -115,7 +116,8 @@ def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFa
 def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:
     if view.entry is None:
         return replace(facts, state="empty", version=view.version)
-    facts = replace(facts, state="entry", entry=view.entry, version=view.version)
+    foreign = remembered(view.entry.foreign_changes, view.foreign_changes)
+    facts = replace(facts, state="entry", entry=view.entry, version=view.version, foreign_changes=foreign)
     recent = list(islice(table.entries(), RECENT_ENTRIES))
     facts = replace(facts, quarantined_range=next((c.entry.range for c in recent if c.entry.quarantined), {}))
     newest = next((committed for committed in recent if committed.entry.rows), None)

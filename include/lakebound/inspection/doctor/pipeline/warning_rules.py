@@ -17,11 +17,13 @@ from lakebound.inspection.doctor.pipeline.numbers import (
     seconds_to_data_loss,
 )
 from lakebound.inspection.doctor.wording import needs_person, seconds_in_words, warning
+from lakebound.spec.times import in_utc
 
 NEAR_LOSS_SECONDS = 6 * 3600.0
 NEAR_LOSS_SHARE = 0.25
 CHECKPOINT_BYTES = 1 << 30
 CLOCK_SECONDS = 5.0
+_NAMED_CHANGES = 5
 REFERENCE_READ_SECONDS = 300.0
 """Longer than a table takes that may be a reference."""
 
@@ -39,6 +41,23 @@ def data_loss_near(facts: PipelineFacts) -> Iterator[RuleFinding]:
         yield warning("data-loss-near", f"{sentence}; the stream is landing: check that it catches up", "data-loss-near")
         return
     yield needs_person("data-loss-near", f"{sentence}, and nothing is being landed", "data-loss-near", seconds_left=left)
+
+
+def rows_changed_by_others(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """Somebody else has added or removed rows of a table: nothing of Kafka is lost by going on, and a person must know."""
+    for table in facts.tables:
+        changes = table.foreign_changes
+        if not changes:
+            continue
+        first = in_utc(changes[0].at_ms) if changes[0].at_ms else "an unknown time"
+        named = "; ".join(map(str, changes[-_NAMED_CHANGES:]))
+        number = "1 commit" if len(changes) == 1 else f"{len(changes)} commits"
+        sentence = (
+            f"others changed rows of table {table.table} in {number} since {first}: {named}; the stream goes on. "
+            f"Undo it by a rewind, or acknowledge it: lakebound acknowledge {facts.spec.pipeline} {table.table}"
+        )
+        evidence = {"table": table.table, "versions": [one.version for one in changes]}
+        yield warning("rows-changed-by-others", sentence, "rows-changed", **evidence)
 
 
 def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
@@ -108,6 +127,7 @@ def _epoch_seconds(facts: PipelineFacts) -> int:
 
 WARNING_RULES = (
     data_loss_near,
+    rows_changed_by_others,
     lag_too_large,
     quarantine_flood,
     reference_stale,

@@ -107,7 +107,7 @@ def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: Repair
     undoes = plan.facts.get("undoes")
     entry = Entry.model_validate(
         {"kind": "reset", "pipeline": spec.pipeline, "epoch": lease.epoch, "commit": new_commit_id()}
-        | {key: step.detail[key] for key in ("coverage", "former", "released") if key in step.detail}
+        | {key: step.detail[key] for key in ("coverage", "former", "released", "foreign_changes") if key in step.detail}
         | ({"undoes": undoes} if undoes else {"rewind": plan.hash})
     )
     try:

@@ -155,6 +155,10 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["former"] = table.past.entry.model_dump(mode="json", include={"former"})["former"]
         if table.past.entry and table.past.entry.released:
             detail["released"] = table.past.entry.released
+        if table.past.entry and table.past.entry.foreign_changes:
+            # What others changed before that version is in it still; what they changed since is undone.
+            said = table.past.entry.model_dump(mode="json", include={"foreign_changes"})
+            detail["foreign_changes"] = said["foreign_changes"]
         when = in_utc(table.target.committed_at_ms)
         what = (
             f"restore {table.table} to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
