@@ -279,6 +279,20 @@ class StoreNotEmptyError(LakeboundError):
         )
 
 
+class StoreShapeError(LakeboundError):
+    """What a pipeline writes to a store cannot stand beside what is there: the key, columns, windows or sums are others."""
+
+    runbook = "target-store"
+    is_refusal = True
+
+    def __init__(self, store: str, place: str, differences: Sequence[str]) -> None:
+        super().__init__(
+            f"store {store} at {place} was filled by other settings: {'; '.join(differences)}. Nothing was written. Write the "
+            f"settings as they were, give the store another name, or build it again (lakebound rebuild-store). Follow the "
+            f"runbook target-store"
+        )
+
+
 class StoreTornError(LakeboundError):
     """A commit to counters in Redis began and did not end: which of its counts are in them is not known."""
 

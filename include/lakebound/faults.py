@@ -41,6 +41,8 @@ POINTS = (
     "store_begun",
     "store_rows_sent",
     "store_ledger_sent",
+    "store_ledger_gone",
+    "store_keys_gone",
     "after_commit",
     "batch_ends",
     "epoch_sent",

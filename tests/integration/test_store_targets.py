@@ -19,6 +19,7 @@ from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
 
 from lakebound.errors import (
+    CommitRefusedError,
     ForeignTableError,
     LeaseLostError,
     StoreLedgerLostError,
@@ -63,7 +64,7 @@ class World:
         else:
             assert self.read() == expected.expected_counts(end, self.first_second, BUCKETS)
 
-    def run(self, epoch: int, batches: int, faults: str) -> int:
+    def run(self, epoch: int, batches: int | str, faults: str) -> int:
         """Run an application of its own process group to its end: its exit code."""
         command = [landing.__file__, str(self.home), self.spec.model_dump_json(), str(epoch), str(batches)]
         return run_forked(command, {**os.environ, "LAKEBOUND_FAULTS": faults}, self.home / "log", timeout_seconds=120)
@@ -213,3 +214,26 @@ def test_who_only_looks_changes_nothing_and_another_pipeline_is_refused(world: W
     assert app.target.read_ledger() == app.view
     assert app.land(10, 20).attempts == 1
     world.assert_holds(20)
+
+
+@ROWS_AND_COUNTERS
+def test_a_store_that_is_built_again_is_emptied_to_its_end_before_anything_is_written(world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    app.land_next(2)
+    assert world.run(1, "empty", "kill@store_ledger_gone") == -signal.SIGKILL
+    world.assert_holds(2 * BATCH)
+    if world.spec.redis is not None:
+        with pytest.raises(StoreNotEmptyError):
+            StoreLander(world.home, world.spec, 2)
+        app.lease.write_text("1")
+    held = app.target.held()
+    assert held > 0
+
+    app.target.empty()
+    assert app.target.held() == 0
+    with pytest.raises(CommitRefusedError):
+        app.target.commit([], app.view.entry)
+    last = StoreLander(world.home, world.spec, 3)
+    assert last.next_offset == 0
+    last.land_next(3)
+    world.assert_holds(3 * BATCH)

@@ -25,6 +25,7 @@ from lakebound.cli.produce import produce
 from lakebound.cli.prove import prove
 from lakebound.cli.quarantine import quarantine
 from lakebound.cli.query import query
+from lakebound.cli.rebuild_store import rebuild_store
 from lakebound.cli.recover import recover
 from lakebound.cli.replay import replay
 from lakebound.cli.report import report
@@ -72,6 +73,7 @@ app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
+app.command("rebuild-store", rich_help_panel=PIPELINES)(rebuild_store)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=PIPELINES)(acknowledge)
 app.command(rich_help_panel=PIPELINES)(backup)

@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
-from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
+from lakebound.errors import ForeignTableError, LakeboundError, ReferenceRefusedError, StoreShapeError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
 from lakebound.landing.to_stores import store_rows
+from lakebound.landing.to_stores.open_store import open_store
 from lakebound.landing.to_stores.postgres_statements import table_columns
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.spec.placed import Origin, PlacedProblem
@@ -96,7 +97,7 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     for position, topic in enumerate(spec.to_topics):
         _check_topic(found, topic, ("to_topics", position), output)
     for position, store in enumerate(spec.to_stores):
-        _check_store(found, store, ("to_stores", position), output)
+        _check_store(found, run, store, ("to_stores", position), output)
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found
 
@@ -134,15 +135,29 @@ def _check_topic(found: PlannedCheck, one: ToTopicSpec, keys: Keys, output: Data
         found.problems.append(PlacedProblem(f"{one.id}: Spark has no JSON for the rows: {first_line(exc)}", keys))
 
 
-def _check_store(found: PlannedCheck, one: ToStoreSpec, keys: Keys, output: DataFrame) -> None:
+def _check_store(found: PlannedCheck, run: RunSpec, one: ToStoreSpec, keys: Keys, output: DataFrame) -> None:
     try:
         schema = store_rows.staged_schema(one, normalise_schema(to_arrow_schema(output.schema)))
         if one.postgres is not None:
             table_columns(one, schema)
+        _compare_store(found, run, one, keys, schema)
     except TableMismatchError as exc:
         found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", keys))
     except (PySparkException, pa.ArrowException, TypeError) as exc:
         found.problems.append(PlacedProblem(f"{one.id}: no store holds what the pipeline makes: {first_line(exc)}", keys))
+
+
+def _compare_store(found: PlannedCheck, run: RunSpec, one: ToStoreSpec, keys: Keys, schema: pa.Schema) -> None:
+    """Compare with what the store holds, if it answers now: a check may be made where it cannot be reached."""
+    target = open_store(one, run.spec, schema=schema)
+    try:
+        target.check_ledger()
+    except (StoreShapeError, ForeignTableError) as exc:
+        found.problems.append(PlacedProblem(str(exc), keys))
+    except LakeboundError:
+        return  # the doctor speaks of these
+    finally:
+        target.close()
 
 
 def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, schema: pa.Schema, made: frozenset[str]) -> None:

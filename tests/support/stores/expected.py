@@ -6,6 +6,7 @@ Record n is a payment of the card n modulo 7, one second after the one before.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -85,4 +86,66 @@ def counts_in_postgres(connection: psycopg.Connection[Any], name: str) -> Counte
     for key, window, begin, count, total in connection.execute(statement.encode()).fetchall():
         found[key, window, begin, "count"] = count
         found[key, window, begin, "amount"] = total
+    return found
+
+
+Contents = dict[tuple[str, ...], dict[str, int | str]]
+"""What is in a store, whatever it holds: the fields of each key, or the counters of each key, window and begin of a bucket."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def seconds(interval: str) -> int:
+    """Return the seconds of 5s, 15m or 24h."""
+    return int(interval[:-1]) * _SECONDS[interval[-1]]
+
+
+def expected_contents(yaml: Mapping[str, Any], start: int, end: int, first_second: int) -> Contents:
+    """Return what a store holds of the records from ``start`` up to ``end`` alone.
+
+    Args:
+        yaml: What the YAML says of the store: ``key``, and ``columns`` or ``counters``.
+        start: Number of the first record.
+        end: Number of the first record that is not among them.
+        first_second: Time of record 0.
+    """
+    found: Contents = {}
+    for number in range(start, end):
+        record: dict[str, int | str] = {"card": card(number), "number": number, "amount": amount(number)}
+        key, second = str(record[yaml["key"]]), first_second + number
+        counters = yaml.get("counters")
+        if counters is None:
+            found[(key,)] = {name: record[name] for name in (yaml["key"], *yaml["columns"])}
+            continue
+        for window, bucket in counters["windows"].items():
+            held = found.setdefault((key, str(seconds(window)), str(second - second % seconds(bucket))), {})
+            for what, more in {"count": 1, **{name: record[name] for name in counters.get("sums", ())}}.items():
+                held[what] = int(held.get(what, 0)) + int(more)
+    return found
+
+
+def contents_in_redis(client: redis.Redis, name: str) -> Contents:
+    """Return what the keys of a store hold."""
+    found: Contents = {}
+    keys: Any = client.keys(f"{name}:*")
+    for key in keys:
+        held: Any = client.hgetall(key)
+        for field, value in held.items():
+            parts, text = field.decode().split(":"), value.decode()
+            place = (key.decode().partition(":")[2], *((str(seconds(parts[0])), parts[1]) if len(parts) == 3 else ()))
+            found.setdefault(place, {})[parts[-1]] = text if parts[-1] == "card" else int(text)
+    return found
+
+
+def contents_in_postgres(connection: psycopg.Connection[Any], name: str, key: str) -> Contents:
+    """Return what the table of a store holds; columns without a value are left out."""
+    found: Contents = {}
+    cursor = connection.execute(f"SELECT * FROM {name}".encode())
+    names = [column.name for column in cursor.description or ()]
+    for row in cursor.fetchall():
+        values = {column: value for column, value in zip(names, row, strict=True) if value is not None}
+        if "bucket" not in values:
+            found[(str(values[key]),)] = values
+            continue
+        begin = int(values.pop("bucket").timestamp())
+        found[str(values.pop(key)), str(values.pop("window_seconds")), str(begin)] = values
     return found

@@ -127,8 +127,11 @@ class StoreLander:
 
 
 def main() -> None:
-    """Land so many batches after what the ledger holds."""
+    """Land so many batches after what the ledger holds; or, where BATCHES is ``empty``, empty the store."""
     home, spec, epoch, batches = sys.argv[1:]
+    if batches == "empty":
+        connect_store(ToStoreSpec.model_validate_json(spec), "to_stores[0]").empty()
+        return
     StoreLander(Path(home), ToStoreSpec.model_validate_json(spec), int(epoch)).land_next(int(batches))
 
 

@@ -54,9 +54,12 @@ NEXT = sql.SQL(
     "committed_at = to_timestamp(%s) WHERE target = %s AND commit_id = %s AND epoch <= %s"
 )
 COLUMNS = sql.SQL(
-    "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass({table}) "
+    "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE attrelid = to_regclass({table}) "
     "AND attnum > 0 AND NOT attisdropped"
 )
+HAS_NULL = sql.SQL("SELECT EXISTS (SELECT FROM {table} WHERE {column} IS NULL)")
+COUNT_ROWS = sql.SQL("SELECT count(*) FROM {table}")
+FORGET = sql.SQL("DELETE FROM {ledger} WHERE target = %s")
 HAS_ROWS = sql.SQL("SELECT EXISTS (SELECT FROM {table})")
 
 
@@ -98,14 +101,26 @@ def primary_key(spec: ToStoreSpec) -> tuple[str, ...]:
     return (spec.key,) if spec.counters is None else (spec.key, WINDOW, BUCKET)
 
 
-def column_problem(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+def added_columns(spec: ToStoreSpec) -> tuple[str, ...]:
+    """Return the columns that counters add up: none may hold NULL, because a sum with NULL is NULL."""
+    return () if spec.counters is None else (COUNT, *spec.counters.sums)
+
+
+def column_problem(spec: ToStoreSpec, wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
     """Return why a table that is there cannot take the columns; None where it can.
 
     Args:
+        spec: The store.
         wanted: Columns and types that the rows have.
         found: Those of the table.
     """
     for name, kind in wanted.items():
+        if name not in found and spec.counters is not None:
+            rest = f"{kind} NOT NULL DEFAULT 0" if name in added_columns(spec) else kind
+            return (
+                f"its table has no column {name}; run ALTER TABLE … ADD COLUMN {name} {rest}. A column that is added does not "
+                f"count the records of the buckets that are there already: to count them, build the store again"
+            )
         if name not in found:
             return f"its table has no column {name}; run ALTER TABLE … ADD COLUMN {name} {kind}, or leave it out by 'columns'"
         wider = (kind, *_WIDER.get(kind, ()), *(("numeric",) if kind.startswith("numeric") else ()))
@@ -122,7 +137,11 @@ def create_table(spec: ToStoreSpec, columns: Mapping[str, str]) -> sql.Composed:
         columns: As ``table_columns`` gives them.
     """
     # The types are of the list above, or made of two numbers: none is anybody's text.
-    listed = [sql.SQL("{} " + kind).format(sql.Identifier(name)) for name, kind in columns.items()]
+    added = added_columns(spec)
+    listed = [
+        sql.SQL("{} " + kind + (" NOT NULL DEFAULT 0" if name in added else "")).format(sql.Identifier(name))
+        for name, kind in columns.items()
+    ]
     key = sql.SQL(", ").join(map(sql.Identifier, primary_key(spec)))
     body = sql.SQL(", ").join([*listed, sql.SQL("PRIMARY KEY ({})").format(key)])
     return sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(table_name(spec), body)
@@ -181,6 +200,29 @@ def expire(spec: ToStoreSpec) -> sql.Composed:
     )
 
 
+def name_aside(spec: ToStoreSpec, unique: str) -> str:
+    """Return a new name for a table that makes room for another, without the schema.
+
+    Args:
+        spec: The store.
+        unique: Some characters by which it differs from earlier ones.
+    """
+    return f"{spec.name.rpartition('.')[2]}_before_{unique[:6]}"
+
+
+def rename(spec: ToStoreSpec, name: str) -> sql.Composed:
+    """Return the statement that gives the table another name in its schema."""
+    return sql.SQL("ALTER TABLE {} RENAME TO {}").format(table_name(spec), sql.Identifier(name))
+
+
+def all_buckets(spec: ToStoreSpec) -> sql.Composed:
+    """Return the statement that adds up the buckets of all keys: seconds of the window, begin, count, and the sums."""
+    sums = sql.SQL(", ").join(sql.SQL("coalesce(sum({}), 0)").format(sql.Identifier(name)) for name in added_columns(spec))
+    return sql.SQL("SELECT {0}, extract(epoch from {1})::bigint, {2} FROM {3} GROUP BY {0}, {1}").format(
+        sql.Identifier(WINDOW), sql.Identifier(BUCKET), sums, table_name(spec)
+    )
+
+
 def table_name(spec: ToStoreSpec) -> sql.Identifier:
     """Return the name of the table, quoted."""
     return sql.Identifier(*spec.name.split("."))
@@ -212,5 +254,6 @@ def _array(kind: str) -> str:
 
 
 def _change(name: str, *, adds: bool) -> sql.Composed:
-    form = "{name} = held.{name} + EXCLUDED.{name}" if adds else "{name} = EXCLUDED.{name}"
+    # What is NULL counts as 0: NULL plus a number would be NULL for ever.
+    form = "{name} = coalesce(held.{name}, 0) + coalesce(EXCLUDED.{name}, 0)" if adds else "{name} = EXCLUDED.{name}"
     return sql.SQL(form).format(name=sql.Identifier(name))

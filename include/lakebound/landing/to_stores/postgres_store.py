@@ -15,9 +15,12 @@ from lakebound.errors import CommitRefusedError, LakeboundError, StoreNotEmptyEr
 from lakebound.first_line import first_line
 from lakebound.landing.to_stores import postgres_statements as statements
 from lakebound.landing.to_stores.bucket_counts import BUCKET, KEY, oldest_expired
+from lakebound.landing.to_stores.shape import StoreShape
 from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes, as_json
+from lakebound.landing.to_stores.unshaped import Buckets, bucket_contradiction
 from lakebound.landing.to_topics.ledger_record import decode_record
+from lakebound.ledger.entry import new_commit_id
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.secret_uses import server_of_login
 from lakebound.spec.secrets import read_secret
@@ -88,11 +91,22 @@ class PostgresStore:
         wanted = statements.table_columns(self._spec, schema)
         with self._transaction() as cursor:
             found = self._found_columns(cursor)
-            if found and (problem := statements.column_problem(wanted, found)):
+            if found and (problem := statements.column_problem(self._spec, wanted, found)):
                 raise self._refused(problem)
             if found:
+                self._check_sums(cursor)
                 # PostgreSQL itself says whether the columns of the key are unique, and whether the user may write.
                 cursor.execute(statements.write(self._spec, wanted), [[] for _ in wanted])
+
+    def contradiction(self, shape: StoreShape, at: int) -> str | None:
+        """Look at the buckets, as ``TargetStore.contradiction`` says; columns and primary key were compared by ``check``."""
+        if self._spec.counters is None:
+            return None
+        buckets, sums = Buckets(), statements.added_columns(self._spec)
+        with self._transaction() as cursor:
+            for seconds, begin, *numbers in cursor.execute(statements.all_buckets(self._spec)).fetchall():
+                buckets.add(f"{seconds}s", begin, dict(zip(sums, map(int, numbers), strict=True)))
+        return bucket_contradiction(shape, buckets, at)
 
     def advice(self) -> str | None:
         """There is nothing to be said of a PostgreSQL that answers."""
@@ -110,12 +124,32 @@ class PostgresStore:
                 cursor.execute(statements.create_table(self._spec, wanted))
                 if self._spec.counters is not None:
                     cursor.execute(statements.create_index(self._spec))
-            elif problem := statements.column_problem(wanted, found):
+            elif problem := statements.column_problem(self._spec, wanted, found):
                 raise self._refused(problem)
             elif self._one(cursor, statements.HAS_ROWS.format(table=statements.table_name(self._spec))):
                 raise StoreNotEmptyError(self._spec.id, self._spec.place)
             number = self._one(cursor, sql.SQL("SELECT to_regclass({})::oid::text").format(statements.quoted_text(self._spec)))
         return str(number)
+
+    def held(self) -> int:
+        """Count the rows, as ``TargetStore.held`` says."""
+        with self._transaction() as cursor:
+            if not self._found_columns(cursor):
+                return 0
+            return int(self._one(cursor, statements.COUNT_ROWS.format(table=statements.table_name(self._spec))))
+
+    def empty(self) -> str:
+        """Rename the table and delete the ledger's row, in one transaction, as ``TargetStore.empty`` says."""
+        kept = statements.name_aside(self._spec, new_commit_id())
+        with self._transaction() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_OF_MAKING,))
+            if self._has_table(cursor, statements.LEDGER):
+                cursor.execute(statements.named(statements.FORGET, self._spec), (self._spec.id,))
+            has_table = bool(self._found_columns(cursor))
+            if has_table:
+                cursor.execute(statements.rename(self._spec, kept))
+            faults.reach("store_ledger_gone")
+        return f"the table renamed to {kept}, and its ledger removed" if has_table else "its ledger removed"
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
         """Commit, as ``TargetStore.commit`` says: the ledger's row is locked first, and compared."""
@@ -198,7 +232,19 @@ class PostgresStore:
         return self._one(cursor, sql.SQL("SELECT to_regclass({})::oid").format(sql.Literal(path))) is not None
 
     def _found_columns(self, cursor: psycopg.Cursor[Any]) -> dict[str, str]:
-        return dict(cursor.execute(statements.named(statements.COLUMNS, self._spec)).fetchall())
+        return {name: kind for name, kind, _ in cursor.execute(statements.named(statements.COLUMNS, self._spec)).fetchall()}
+
+    def _check_sums(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Raise where a bucket holds NULL instead of a sum: somebody has added the column, and readers would see too little."""
+        table, added = statements.table_name(self._spec), statements.added_columns(self._spec)
+        found = cursor.execute(statements.named(statements.COLUMNS, self._spec)).fetchall()
+        for column in [name for name, _, is_never_null in found if name in added and not is_never_null]:
+            if self._one(cursor, statements.HAS_NULL.format(table=table, column=sql.Identifier(column))):
+                raise self._refused(
+                    f"its column {column} holds NULL in some buckets, whose sums are not known. Build the store again; or let "
+                    f"these sums begin now: UPDATE … SET {column} = 0 WHERE {column} IS NULL, and then ALTER TABLE … ALTER "
+                    f"COLUMN {column} SET NOT NULL"
+                )
 
     @staticmethod
     def _one(cursor: psycopg.Cursor[Any], statement: sql.Composed, *given: Any) -> Any:

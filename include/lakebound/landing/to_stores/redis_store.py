@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,8 +25,16 @@ from lakebound.errors import (
 )
 from lakebound.first_line import first_line
 from lakebound.landing.to_stores.redis_script import PROBE, SCRIPT, arguments, ledger_key, row_key, size_problem
+from lakebound.landing.to_stores.shape import StoreShape
 from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes
+from lakebound.landing.to_stores.unshaped import (
+    Buckets,
+    bucket_contradiction,
+    field_contradiction,
+    key_contradiction,
+    row_contradiction,
+)
 from lakebound.landing.to_topics.ledger_record import decode_record
 from lakebound.ledger.entry import new_commit_id
 from lakebound.spec.named_files import authority_path
@@ -37,6 +46,8 @@ _CONNECT_SECONDS = 10.0
 _ANSWER_SECONDS = 60.0
 """A script with a million keys takes some seconds."""
 _KEYS_AT_ONCE = 10_000
+_KEYS_LOOKED_AT = 1000
+"""At once; a key of counters may have some thousand fields."""
 _PROBE = b"\x00lakebound-probe"
 _CODE = r"(?:^|(?<=\s)-)(?:{})\b"
 """Where an answer's code stands: at its begin, or, in what Redis 6.2 says of a script, behind a minus in the middle."""
@@ -102,6 +113,17 @@ class RedisStore:
             is_passing = _PASSING.search(answer) is not None
             raise self._unavailable(answer) if is_passing else self._refused(f"the server refuses a command: {answer}")
 
+    def contradiction(self, shape: StoreShape, at: int) -> str | None:
+        """Look at all keys, as ``TargetStore.contradiction`` says: once, at the first start that notes the shape."""
+        if shape.kind == "rows":
+            return row_contradiction(shape, self._held_hashes())
+        buckets = Buckets()
+        for key, fields in self._held_hashes():
+            found = key_contradiction(shape, key) or field_contradiction(shape, fields, buckets)
+            if found is not None:
+                return found
+        return bucket_contradiction(shape, buckets, at)
+
     def advice(self) -> str | None:
         """Return what a person should know of the server's settings, as ``TargetStore.advice`` says."""
         facts: dict[str, Any] = {}
@@ -115,6 +137,23 @@ class RedisStore:
             if any(True for _ in client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)):
                 raise StoreNotEmptyError(self._spec.id, self._spec.place)
         return new_commit_id()
+
+    def held(self) -> int:
+        """Count the keys, as ``TargetStore.held`` says."""
+        with self._answers() as client:
+            return sum(1 for _ in client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE))
+
+    def empty(self) -> str:
+        """Delete the ledger, then the keys, as ``TargetStore.empty`` says: keys without a ledger are refused by a start."""
+        removed = 0
+        with self._answers() as client:
+            client.delete(self._ledger)
+            faults.reach("store_ledger_gone")
+            keys = client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)
+            while some := list(itertools.islice(keys, _KEYS_LOOKED_AT)):
+                removed += int(client.delete(*some))
+                faults.reach("store_keys_gone")
+        return f"{removed:,} keys and the ledger removed"
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
         """Run the script, as ``TargetStore.commit`` says."""
@@ -143,6 +182,19 @@ class RedisStore:
         if client is not None:
             with suppress(redis.RedisError, OSError):
                 client.close()
+
+    def _held_hashes(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
+        """Yield the keys without the store's name, and the fields of each."""
+        prefix = f"{self._spec.name}:".encode()
+        with self._answers() as client:
+            keys = client.scan_iter(match=prefix + b"*", count=_KEYS_LOOKED_AT)
+            while some := list(itertools.islice(keys, _KEYS_LOOKED_AT)):
+                asked = client.pipeline(transaction=False)
+                for key in some:
+                    asked.hgetall(key)
+                for key, fields in zip(some, asked.execute(), strict=True):
+                    if fields:  # else it has expired meanwhile
+                        yield key.removeprefix(prefix), fields
 
     def _not_done(self, said: str, told: list[str], what: StoreCommit) -> LakeboundError:
         if said in ("moved", "fenced"):

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lakebound.landing.to_stores.shape import StoreShape
 from lakebound.landing.to_stores.store_rows import Changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord
 
@@ -72,6 +73,17 @@ class TargetStore(Protocol):
             StoreRefusedError: It cannot take these rows, or the user may not write them.
         """
 
+    def contradiction(self, shape: StoreShape, at: int) -> str | None:
+        """Return what shows that another shape has filled the store, where its ledger does not say it; None: nothing does.
+
+        Args:
+            shape: That of the pipeline.
+            at: When the newest commit was made, in seconds.
+
+        Raises:
+            StoreUnavailableError: The store does not answer.
+        """
+
     def advice(self) -> str | None:
         """Return what a person should know of how the store is set up; None where nothing is to be said. Only looks.
 
@@ -90,6 +102,24 @@ class TargetStore(Protocol):
             StoreNotEmptyError: It has rows.
             StoreUnavailableError: The store does not answer.
             StoreRefusedError: It cannot take these rows.
+        """
+
+    def held(self) -> int:
+        """Return how many rows or keys it holds, whatever its ledger says.
+
+        Raises:
+            StoreUnavailableError: The store does not answer.
+            StoreRefusedError: The user may not look.
+        """
+
+    def empty(self) -> str:
+        """Make it as if it had never been filled, so that the next start fills it: what was done, in words.
+
+        An end in the middle leaves a store without a ledger, which a start refuses while it holds anything.
+
+        Raises:
+            StoreUnavailableError: The store does not answer.
+            StoreRefusedError: The user may not do this.
         """
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from lakebound import faults
-from lakebound.errors import CommitRefusedError, StoreLedgerLostError, TableMismatchError
+from lakebound.errors import BadEntryError, CommitRefusedError, StoreLedgerLostError, StoreShapeError, TableMismatchError
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
+from lakebound.landing.to_stores.shape import StoreShape, differences, shape_of
 from lakebound.landing.to_stores.store import Held, StoreCommit, TargetStore
 from lakebound.landing.to_stores.store_rows import Changes, row_changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
@@ -53,6 +55,8 @@ class StoreTarget:
         self._held: Held | None = None
         self._was_read = False
         self._identity = ""
+        self._shape = shape_of(spec, schema)
+        self._told_shape = self._shape.model_dump(mode="json", exclude_defaults=True)
 
     @property
     def spec(self) -> ToStoreSpec:
@@ -103,6 +107,7 @@ class StoreTarget:
 
         Raises:
             StoreLedgerLostError: It had an entry, and has none any more.
+            StoreShapeError: Who writes would write by other settings than those by which it was filled.
             LakeboundError: What ``TargetStore.newest`` raises.
         """
         writes = self._check_lease is not None
@@ -110,6 +115,9 @@ class StoreTarget:
         if found is None and self._held is not None and writes:
             # Not "nothing has landed": a start looks what is there before it makes anything, and this is no start.
             raise StoreLedgerLostError(self.spec.id, self.spec.place, self._held.commit)
+        if found is not None and self._held is None and writes:
+            # Once, at the start: of what a later application writes, only its epoch has to be heard.
+            self._compare_shape(found)
         self._held = found
         self._was_read = True
         if self._held is None:
@@ -140,7 +148,7 @@ class StoreTarget:
             epoch=entry.epoch,
             commit=entry.commit,
             pipeline=entry.pipeline,
-            value=encode_record(entry, totals),
+            value=encode_record(entry, totals, self._told_shape),
             now_ms=int(now * 1000),
         )
         changes = self._changes(files, entry, int(now))
@@ -148,7 +156,7 @@ class StoreTarget:
         # Whatever becomes of it, what was read before it is no longer what the next commit follows.
         self._was_read = False
         version = self._store.commit(what, changes)
-        self._held = Held(entry.commit, LedgerRecord(version, what.now_ms, entry, totals))
+        self._held = Held(entry.commit, LedgerRecord(version, what.now_ms, entry, totals, self._told_shape))
         self._was_read = True
         self._staged.remove()
         return str(version)
@@ -158,16 +166,51 @@ class StoreTarget:
 
         Raises:
             ForeignTableError: Another pipeline's entry is its newest.
+            StoreShapeError: It was filled by other settings.
             LakeboundError: What ``TargetStore.check`` and ``TargetStore.newest`` raise.
         """
+        self.check_ledger()
         self._store.check(self.schema())
+        held = self._held
+        if held is not None and held.record.shape is None:
+            # An earlier version has filled it, and did not note by what.
+            contradiction = self._store.contradiction(self._shape, held.record.timestamp_ms // 1000)
+            if contradiction is not None:
+                raise StoreShapeError(self.spec.id, self.spec.place, [contradiction])
+
+    def check_ledger(self) -> None:
+        """Check that its ledger names this pipeline and this shape, as far as the shape is known; only looks.
+
+        Raises:
+            ForeignTableError: Another pipeline's entry is its newest.
+            StoreShapeError: It was filled by other settings.
+            LakeboundError: What ``TargetStore.newest`` raises.
+        """
         entry = self.read_ledger().entry
-        if entry is not None:
+        if entry is not None and self._held is not None:
             check_owner(entry, self._pipeline, self.spec.id)
+            self._compare_shape(self._held)
 
     def advice(self) -> str | None:
         """Return what a person should know of how the store is set up; None where nothing is to be said."""
         return self._store.advice()
+
+    def held(self) -> int:
+        """Return how many rows or keys it holds, whatever its ledger says."""
+        return self._store.held()
+
+    def empty(self) -> str:
+        """Make it as if it had never been filled (``TargetStore.empty``), and return what was done, in words.
+
+        Raises:
+            LeaseLostError: The lease is gone.
+            LakeboundError: What ``TargetStore.empty`` raises; then do it again.
+        """
+        if self._check_lease is None:
+            raise CommitRefusedError(self.spec.id, "nobody who only looks may empty a store")
+        self._check_lease()
+        self._held, self._was_read = None, False
+        return self._store.empty()
 
     def has_moved_on(self) -> bool:
         """Whether somebody else has committed since: the next commit finds out by itself."""
@@ -185,6 +228,16 @@ class StoreTarget:
     def close(self) -> None:
         """Disconnect."""
         self._store.close()
+
+    def _compare_shape(self, held: Held) -> None:
+        if held.record.shape is None:
+            return
+        try:
+            shape = StoreShape.model_validate(held.record.shape)
+        except ValidationError as exc:
+            raise BadEntryError(f"{self.spec.id} at {self.spec.place}", f"its shape: {exc.errors()[0]['msg']}") from exc
+        if found := differences(shape, self._shape):
+            raise StoreShapeError(self.spec.id, self.spec.place, found)
 
     def _changes(self, files: Sequence[DataFile], entry: Entry, now: int) -> Changes:
         found = sum(file.rows for file in files)

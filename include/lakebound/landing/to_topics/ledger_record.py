@@ -17,6 +17,7 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.tables.entries import read_entry
 
 _TARGET = "target"
+_SHAPE = "shape"
 
 
 class TargetTotals(FrozenRecord):
@@ -62,18 +63,28 @@ class LedgerRecord:
         timestamp_ms: When it was written, by the clock of the application that wrote it.
         entry: The entry.
         totals: Of all commits up to this one.
+        shape: Of a store: how what it holds is made, as JSON; None where an earlier version has written the record.
     """
 
     offset: int
     timestamp_ms: int
     entry: Entry
     totals: TargetTotals
+    shape: Any = None
 
 
-def encode_record(entry: Entry, totals: TargetTotals) -> bytes:
-    """Return the value of a ledger record: the JSON of an entry as in tables, with the totals beside it."""
+def encode_record(entry: Entry, totals: TargetTotals, shape: Any = None) -> bytes:
+    """Return the value of a ledger record: the JSON of an entry as in tables, with the totals beside it.
+
+    Args:
+        entry: The entry.
+        totals: Of all commits up to this one.
+        shape: Of a store: how what it holds is made, as JSON.
+    """
     body = json.loads(encode(entry))
     body[_TARGET] = totals.model_dump(mode="json")
+    if shape is not None:
+        body[_SHAPE] = shape
     return json.dumps(body, separators=(",", ":")).encode()
 
 
@@ -103,4 +114,4 @@ def decode_record(value: bytes | None, offset: int, timestamp_ms: int, where: st
         totals = TargetTotals.model_validate(body.get(_TARGET))
     except ValidationError as exc:
         raise BadEntryError(place, f"its totals: {exc.errors()[0]['msg']}") from exc
-    return LedgerRecord(offset, timestamp_ms, entry, totals)
+    return LedgerRecord(offset, timestamp_ms, entry, totals, body.get(_SHAPE))

@@ -45,7 +45,7 @@ class RepairStep(Frozen):
     detail: dict[str, Any] = Field(default_factory=dict, description="What the code needs: offsets, versions, ids.")
 
 
-class RepairPlan(Frozen):
+class ApprovablePlan(Frozen):
     """What is approved.
 
     ``facts`` hold only what must still be true when the plan is applied, as codes and numbers. Sentences and estimates are not
@@ -53,7 +53,7 @@ class RepairPlan(Frozen):
     """
 
     pipeline: str
-    action: RepairAction
+    action: str
     summary: str
     steps: tuple[RepairStep, ...]
     facts: dict[str, Any] = Field(default_factory=dict)
@@ -89,7 +89,13 @@ class RepairPlan(Frozen):
         return "\n".join([*lines, "", f"Plan `{self.hash}`. It is refused if its facts have changed when it is applied."])
 
 
-def check_hash(plan: RepairPlan, approved: str) -> None:
+class RepairPlan(ApprovablePlan):
+    """The plan of a repair of the pipeline's tables."""
+
+    action: RepairAction
+
+
+def check_hash(plan: ApprovablePlan, approved: str) -> None:
     """Raise PlanChangedError when the plan is not the one that was approved.
 
     Raises:

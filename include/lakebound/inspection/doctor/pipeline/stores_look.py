@@ -5,7 +5,6 @@ from __future__ import annotations
 from lakebound.errors import LakeboundError, StoreUnavailableError
 from lakebound.inspection.doctor.pipeline.facts import StoresLook
 from lakebound.landing.to_stores.open_store import open_stores
-from lakebound.ledger.entry import check_owner
 from lakebound.spec.pipeline import PipelineSpec
 
 
@@ -16,9 +15,7 @@ def look_at_stores(spec: PipelineSpec) -> StoresLook:
     advice: dict[str, str] = {}
     for target in open_stores(spec):
         try:
-            entry = target.read_ledger().entry
-            if entry is not None:
-                check_owner(entry, spec.pipeline, target.spec.id)
+            target.check_ledger()
             said = target.advice()
             if said is not None:
                 advice[target.spec.id] = f"store {target.spec.id} at {target.spec.place}: {said}"
