@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from lakebound.errors import TransformRefusedError
 from lakebound.spec.draft.epoch_units import Unit
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.transform import Transform, load_transform, may_multiply, planned_output
+from lakebound_spark.batch.transform import Transform, load_transform, planned_output
+from lakebound_spark.batch.transform_plan import may_multiply
 from lakebound_spark.columns import explode, from_epoch
 
 pytestmark = pytest.mark.spark

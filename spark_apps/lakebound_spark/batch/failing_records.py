@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -24,6 +23,7 @@ from lakebound.errors import TransformFailsError
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.halving import TooManyFoundError, halved
 from lakebound_spark.batch.local_relation import LocalRelations
+from lakebound_spark.batch.quiet_spark import without_quotes
 from lakebound_spark.batch.raised import Raised, raised_on_values
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.session_settings import SETTINGS_LOCK
@@ -49,13 +49,6 @@ _FOLDING = tuple(
     f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("ConvertToLocalRelation", "PropagateEmptyRelation")
 )
 """They evaluate a local relation before filters are pushed down, and leave out what is joined with an empty one."""
-_TELLING = (
-    "org.apache.spark.executor.Executor",
-    "org.apache.spark.scheduler.TaskSetManager",
-    "org.apache.spark.util.Utils",
-    "org.apache.spark.sql.execution.datasources.v2",
-)
-"""Loggers of Spark that quote a record each time that a part raises, or say that nothing was written."""
 
 
 class InPiecesError(Exception):
@@ -243,28 +236,3 @@ def as_in_batches(session: SparkSession) -> Iterator[None]:
     finally:
         with SETTINGS_LOCK:
             session.conf.set(_RULES, before) if before else session.conf.unset(_RULES)
-
-
-@contextmanager
-def without_quotes(session: SparkSession) -> Iterator[None]:
-    """Keep Spark from quoting records in its log, as it does some twenty times where a function raises on them."""
-    jvm: Any = session._jvm
-    log4j = jvm.org.apache.logging.log4j
-    held = log4j.LogManager.getContext(False)
-    own = held.getConfiguration().getLoggers()
-    levels = {name: own.get(name).getLevel() if own.containsKey(name) else None for name in _TELLING}
-    # By PySpark's way: a logger of the plain class under this name would make each error of SQL a TypeError from then on.
-    context = PySparkLogger.getLogger("DataFrameQueryContextLogger")
-    was_disabled, context.disabled = context.disabled, True
-    for name in levels:
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
-    try:
-        yield
-    finally:
-        context.disabled = was_disabled
-        for name, level in levels.items():
-            if level is None:
-                held.getConfiguration().removeLogger(name)
-                held.updateLoggers()
-            else:
-                log4j.core.config.Configurator.setLevel(name, level)

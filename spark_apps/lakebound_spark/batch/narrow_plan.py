@@ -12,11 +12,10 @@ from pyspark.sql.types import StructType
 from lakebound_spark.batch.kept_plan import NAMES_AND_HINTS, KeptPlan, Step
 from lakebound_spark.batch.passed_columns import POSITION, Narrowing
 from lakebound_spark.batch.spark_objects import SparkObjects, id_of, items_of, spark_objects
+from lakebound_spark.batch.transform_plan import KEEPING_JOINS
 
 _JUDGED = ("Filter", "Join", "Generate")
 """Nodes that pass every column of the records on, and whose expressions are all that they read."""
-_KEEPING = (frozenset({"INNER", "CROSS", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI"}), frozenset({"INNER", "CROSS", "RIGHT OUTER"}))
-"""Joins of which each row is of a record, where the records are on the left, and on the right."""
 
 
 def narrowed(session: SparkSession, plan: KeptPlan) -> KeptPlan:
@@ -58,7 +57,7 @@ def _read(steps: Sequence[Step], columns: Collection[int]) -> set[int] | None:
         elif kind in _JUDGED:
             if kind == "Generate" and step.node.unrequiredChildIndex().size():
                 return None
-            if kind == "Join" and step.node.joinType().sql() not in _KEEPING[len(step.before)]:
+            if kind == "Join" and step.node.joinType().sql() not in KEEPING_JOINS[len(step.before)]:
                 return None
             read |= _ids(step.node.references())
         elif kind not in NAMES_AND_HINTS:

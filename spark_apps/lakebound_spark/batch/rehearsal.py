@@ -34,8 +34,8 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.redaction import redacted
 from lakebound_spark.batch.doubtful import SparkDecoding
-from lakebound_spark.batch.failing_records import without_quotes
 from lakebound_spark.batch.local_transform import LocalTransform
+from lakebound_spark.batch.quiet_spark import without_quotes
 
 log = logging.getLogger(__name__)
 

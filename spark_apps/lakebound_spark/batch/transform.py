@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -23,9 +24,11 @@ from pyspark.sql.types import (
 
 from lakebound.errors import TransformRefusedError, TransformSettingsError
 from lakebound.first_line import first_line
-from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.quiet_spark import without_quotes
 from lakebound_spark.batch.session_settings import own_settings
+from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source, refusal, shape
 
 Transform = Callable[[DataFrame], DataFrame]
 References = Callable[[], Mapping[str, DataFrame]]
@@ -42,10 +45,16 @@ KAFKA_SCHEMA = StructType(
         StructField("timestampType", IntegerType()),
     ]
 )
-SOURCE_ALIAS = "lakebound_source"
-"""By which the transform's input is found in a plan."""
-_ALLOWED = {"Project", "Filter", "Generate", "Join", "SubqueryAlias", "ResolvedHint", "View"}
-_KAFKA_FIELDS = ["topic", "topic_id", "partition", "offset", "timestamp", "ordinal"]
+_ACTION = "lakebound: an action on the records of a transform"
+"""In the error of rows that nobody may take while the function is planned."""
+_MANY = 1_000
+"""Records of the largest made-up frame."""
+_MOST_SHAPES = 64
+"""Of plans that are known to be right."""
+_AN_ACTION = (
+    "runs an action on its records (collect, count, isEmpty, first, toPandas, write, …) while it is called: what it sees "
+    "depends on which records share a batch, and it is not called for each; describe the rows with functions of Spark"
+)
 
 
 def load_transform(spec: PipelineSpec, references: References = dict) -> Transform:
@@ -68,7 +77,7 @@ def load_transform(spec: PipelineSpec, references: References = dict) -> Transfo
         raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
     if not callable(function):
         raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
-    return _in_own_settings(spec, _with_references(spec, function, references))
+    return _checked(spec, _with_references(spec, function, references))
 
 
 def _imported(spec: PipelineSpec, module: str) -> ModuleType:
@@ -81,19 +90,33 @@ def _imported(spec: PipelineSpec, module: str) -> ModuleType:
         raise
 
 
-def _in_own_settings(spec: PipelineSpec, function: Transform) -> Transform:
-    """Return a function that leaves the session's settings as they are.
+def _checked(spec: PipelineSpec, function: Transform) -> Transform:
+    """Return a function that leaves the session's settings as they are, and of which each kind of plan is looked at.
 
-    No two calls run at once, in whatever thread: it may name views, or keep something.
+    A plan of another kind than those before is judged as at the start (``planned_output``): the function may make it of some
+    batches only. No two calls run at once, in whatever thread: it may name views, or keep something.
     """
+    known = set[tuple[Any, ...]]()
+
+    def called(frame: DataFrame) -> DataFrame:
+        with own_settings(spec, "a call of it", getattr(frame, "sparkSession", None)):
+            return function(frame)
 
     @wraps(function)
     def transform(frame: DataFrame) -> DataFrame:
-        with own_settings(spec, "a call of it", getattr(frame, "sparkSession", None)):
-            output = function(frame)
-        if isinstance(output, DataFrame) and not _are_of_one_session(frame, output):
+        output = called(frame)
+        if not isinstance(output, DataFrame):
+            return output
+        if not _are_of_one_session(frame, output):
             reason = "returns a DataFrame of another session of Spark; use the one of its input (frame.sparkSession)"
             raise TransformRefusedError(spec.pipeline, spec.transform or "(none)", reason)
+        kind = shape(output)
+        if kind not in known:
+            if not is_source(frame._jdf.queryExecution().analyzed()):
+                _planned(spec, called, frame)
+            if len(known) >= _MOST_SHAPES:
+                known.clear()
+            known.add(kind)
         return output
 
     return transform
@@ -155,87 +178,43 @@ def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transfo
         TransformRefusedError: The transform fails on the schema, loses ``_kafka``, or does what a wider replay changes.
         TransformSettingsError: It sets what decides rows in Spark's session.
     """
-    name = spec.transform or "(none)"
-    source = planned_input(session, spec).alias(SOURCE_ALIAS)
+    nothing = planned_input(session, spec)
+    if spec.transform is not None:
+        # Where no frame is like another, a function that asks for their rows would make other plans of them, too.
+        with without_quotes(session):
+            _planned(spec, transform, _unreadable(session, nothing.schema))
+        for count in (1, _MANY):
+            _planned(spec, transform, _made_up(session, nothing.schema, count))
+    return _planned(spec, transform, nothing)
+
+
+def _planned(spec: PipelineSpec, transform: Transform, records: DataFrame) -> DataFrame:
+    """Return what the function makes of some records, when it may be made of them."""
+    name, source = spec.transform or "(none)", records.alias(SOURCE_ALIAS)
     try:
         output = transform(source)
     except (TransformRefusedError, TransformSettingsError):
         raise
     except Exception as exc:
+        if _ACTION in str(exc):
+            raise TransformRefusedError(spec.pipeline, name, _AN_ACTION) from exc
         reason = f"fails on the schema of its input: {first_line(exc)}; its input has the columns {', '.join(source.columns)}"
         raise TransformRefusedError(spec.pipeline, name, reason) from exc
     if not isinstance(output, DataFrame):
         raise TransformRefusedError(
             spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame; end it with return"
         )
-    _check_kafka_column(spec, name, output)
-    path = _path_to_source(output._jdf.queryExecution().analyzed())
-    if path is None:
-        raise TransformRefusedError(spec.pipeline, name, "does not use the DataFrame that it is given; begin with that one")
-    _check_nodes(spec, name, path)
+    reason_of_plan = refusal(output)
+    if reason_of_plan is not None:
+        raise TransformRefusedError(spec.pipeline, name, reason_of_plan)
     return output
 
 
-def may_multiply(output: DataFrame) -> bool:
-    """Return whether one record may become several rows."""
-    return any(
-        node.nodeName() in ("Generate", "Join") for node in _path_to_source(output._jdf.queryExecution().analyzed()) or []
-    )
+def _made_up(session: SparkSession, schema: StructType, count: int) -> DataFrame:
+    """Return so many records of nulls."""
+    return session.range(count).select(F.lit(None).cast(schema).alias("record")).select("record.*")
 
 
-def _check_kafka_column(spec: PipelineSpec, name: str, output: DataFrame) -> None:
-    if KAFKA_COLUMN not in output.columns:
-        reason = f"loses the column {KAFKA_COLUMN}; keep it in every select, it says where a row came from"
-        raise TransformRefusedError(spec.pipeline, name, reason)
-    fields = output.schema[KAFKA_COLUMN].dataType
-    if not isinstance(fields, StructType) or fields.names != _KAFKA_FIELDS:
-        raise TransformRefusedError(spec.pipeline, name, f"changes the fields of {KAFKA_COLUMN}; leave it as it is")
-    twice = {column for column in output.columns if output.columns.count(column) > 1}
-    if twice:
-        raise TransformRefusedError(
-            spec.pipeline, name, f"gives two columns the name {', '.join(sorted(twice))}; rename or drop one"
-        )
-
-
-def _check_nodes(spec: PipelineSpec, name: str, path: list[Any]) -> None:
-    for node in path:
-        kind = node.nodeName()
-        if kind not in _ALLOWED:
-            reason = (
-                f"uses {kind}, whose rows depend on which records share a batch; project, filter, explode and static joins only"
-            )
-            raise TransformRefusedError(spec.pipeline, name, reason)
-        if not node.deterministic():
-            reason = f"uses a function that gives another result each time ({kind}); a replay would differ: take it out"
-            raise TransformRefusedError(spec.pipeline, name, reason)
-    generates = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
-    if generates and not _renumbers(path[: generates[0]]):
-        reason = "explodes without numbering the rows; use lakebound_spark.columns.explode, which sets _kafka.ordinal"
-        raise TransformRefusedError(spec.pipeline, name, reason)
-
-
-def _renumbers(above: list[Any]) -> bool:
-    """Whether a projection above the explode gives ``_kafka`` another ordinal."""
-    return any(
-        node.nodeName() == "Project"
-        and "ordinal" in _text(node.projectList())
-        and f"AS {KAFKA_COLUMN}#" in _text(node.projectList())
-        for node in above
-    )
-
-
-def _text(expressions: Any) -> str:
-    text: str = expressions.mkString(" | ")
-    return text
-
-
-def _path_to_source(node: Any) -> list[Any] | None:
-    """The plan's nodes from the root to the transform's input, or None when the input is not below ``node``."""
-    if node.nodeName() == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
-        return []
-    children = node.children()
-    for index in range(children.size()):
-        below = _path_to_source(children.apply(index))
-        if below is not None:
-            return [node, *below]
-    return None
+def _unreadable(session: SparkSession, schema: StructType) -> DataFrame:
+    """Return a record whose reading raises, so that an action on it is seen, whatever it asks for."""
+    return _made_up(session, schema, 1).where(F.raise_error(F.lit(_ACTION)).isNull())

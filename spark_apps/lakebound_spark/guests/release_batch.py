@@ -32,7 +32,8 @@ from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.schema import table_schema
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, may_multiply, planned_input, planned_output
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, planned_input, planned_output
+from lakebound_spark.batch.transform_plan import may_multiply
 from lakebound_spark.reference.book import open_book
 
 _MOST_FOUND = 1_000

@@ -41,7 +41,8 @@ from lakebound_spark.batch.rescue import Rescuer
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
+from lakebound_spark.batch.transform import load_transform, planned_input, planned_output
+from lakebound_spark.batch.transform_plan import may_multiply
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import make_session
 from lakebound_spark.stream.source import read_offsets

@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.spark_objects import items_of
-from lakebound_spark.batch.transform import SOURCE_ALIAS, Transform
+from lakebound_spark.batch.transform import Transform
+from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source
 
 PROBLEM_FIELD = "problem"
 """Of ``_kafka`` here: null for a good record."""
@@ -63,7 +64,7 @@ class _Bypass:
     def rebuilt(self, node: Any) -> Any:
         """Return a node, and all below it down to the source, as bad rows survive it."""
         kind = node.nodeName()
-        if kind == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
+        if is_source(node):
             return node
         children = items_of(node.children())
         at = next(index for index, child in enumerate(children) if _leads_to_source(child))
@@ -155,6 +156,4 @@ def _attribute(plan: Any, name: str) -> Any:
 
 
 def _leads_to_source(node: Any) -> bool:
-    if node.nodeName() == "SubqueryAlias" and node.identifier().name() == SOURCE_ALIAS:
-        return True
-    return any(map(_leads_to_source, items_of(node.children())))
+    return is_source(node) or any(map(_leads_to_source, items_of(node.children())))

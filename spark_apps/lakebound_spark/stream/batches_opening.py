@@ -42,7 +42,8 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.store_bounds import store_bounds
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.batch.topic_rows import with_json, without_json
-from lakebound_spark.batch.transform import load_transform, may_multiply, planned_input, planned_output
+from lakebound_spark.batch.transform import load_transform, planned_input, planned_output
+from lakebound_spark.batch.transform_plan import may_multiply
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets
 from lakebound_spark.stream.stores import check_stores, left_out_by_stores, make_store_targets

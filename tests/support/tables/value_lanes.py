@@ -34,7 +34,8 @@ from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, may_multiply, planned_input, planned_output
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_input, planned_output
+from lakebound_spark.batch.transform_plan import may_multiply
 from tests.oracle import read_delta, read_iceberg
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID, offsets, places
 
