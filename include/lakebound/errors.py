@@ -684,8 +684,10 @@ class TransformFailsError(LakeboundError):
     is_refusal = True
     is_seen_by_a_start_alone = True
 
-    def __init__(self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None) -> None:
-        first = f" (the first: {kind} at {place})" if kind and place else ""
+    def __init__(
+        self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None, text: str | None = None
+    ) -> None:
+        first = f" (the first: {kind} at {place}{f', {text}' if text else ''})" if kind and place else ""
         super().__init__(
             f"pipeline {pipeline!r}: transform {transform}: raises an error on {how_many}{first}; nothing of the batch was "
             f"committed. Change it so that it returns null for such values, or leaves them out (try_cast, try_divide, a "

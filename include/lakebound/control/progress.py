@@ -56,6 +56,17 @@ class ReferenceProgress(FrozenRecord):
     problem_since: float | None = None
 
 
+class SearchProgress(FrozenRecord):
+    """The search for records of a batch on which the transform raises. Times are epoch seconds."""
+
+    since: float = Field(description="When it began.")
+    changed_at: float = Field(description="When the last part of the records was tried.")
+    records: Count = Field(default=0, description="Offsets of the batch.")
+    tried: Count = Field(default=0, description="Parts of the records that were tried.")
+    found: Count = Field(default=0, description="Records on which the transform raises.")
+    is_over: bool = Field(default=False, description="Whether it has ended; the batch may not have landed yet.")
+
+
 class Progress(FrozenRecord):
     """The application's latest state. Times are epoch seconds; offsets are per topic and partition."""
 
@@ -69,6 +80,7 @@ class Progress(FrozenRecord):
     waiting_for: str | None = Field(default=None, description="What is waited for, in state 'waiting'.")
     waiting_since: float | None = Field(default=None, description="Since when it has been waited for.")
     waiting_error: str | None = Field(default=None, description="The class of the error that is waited out.")
+    search: SearchProgress | None = Field(default=None, description="The last search for records that cannot land; None: none.")
     failures: int = Field(default=0, description="Attempts in a row that failed since a batch was landed.")
     failing_since: float | None = None
     failing_error: str | None = Field(default=None, description="The class of the last error.")

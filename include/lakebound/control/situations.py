@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakebound.control.crash_loop import CrashLoop
-from lakebound.control.progress import Outcome, Progress, ReferenceProgress
+from lakebound.control.progress import Outcome, Progress, ReferenceProgress, SearchProgress
 from lakebound.errors import BrokerUnavailableError, LakeboundError, MissingTopicError, error_named
 from lakebound.spec.times import in_utc
 
@@ -149,6 +149,15 @@ def waiting(progress: Progress) -> Situation:
     # Progress that an older version wrote names no error: it waited for Kafka only.
     runbook = error_named(progress.waiting_error or BrokerUnavailableError.__name__).runbook
     return Situation("waiting", f"waiting: {progress.waiting_for or 'for what it needs'}", "", runbook)
+
+
+def searching(search: SearchProgress) -> Situation:
+    """The application looks for the records of a batch on which the transform raises; nothing lands meanwhile."""
+    text = (
+        f"the transform raises on records of a batch of {search.records}, which are searched for since "
+        f"{clock_time(search.since)}: {search.found} found, {search.tried} parts of the batch tried"
+    )
+    return Situation("searching", text, "", "quarantine-flood")
 
 
 def failing(progress: Progress) -> Situation:

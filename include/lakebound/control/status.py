@@ -216,6 +216,8 @@ def situation_of(facts: StatusFacts, now: float) -> Situation | None:
             return None
         if progress.state == "waiting":
             return situations.waiting(progress)
+        if progress.search is not None and not progress.search.is_over:
+            return situations.searching(progress.search)
         return situations.failing(progress) if progress.failures else None
     if facts.spec is None or not desired.wants_app:
         return None  # without a valid file every start is refused: none of the situations below is what a person has to end

@@ -158,7 +158,8 @@ def stall(
 ) -> Stall | None:
     """Return the verdict on a living application, or None while there is nothing to say.
 
-    An application that says it waits out an outage is believed until its own limit ends it.
+    An application that says it waits out an outage is believed until its own limit ends it. One that searches a batch for
+    records on which the transform raises is believed as long as it tries further ones.
 
     Args:
         thresholds: The pipeline's.
@@ -186,7 +187,9 @@ def stall(
     if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
         return None
     patience = limit + 2 * (parse_freshness(freshness) or 0.0)
-    behind = now - kafka.behind_since
+    # A search for records on which the transform raises is progress, which only its end shows in the tables.
+    searched_at = progress.search.changed_at if progress.search is not None else 0.0
+    behind = now - max(kafka.behind_since, searched_at)
     if behind > patience:
         return Stall(
             "not_committing",

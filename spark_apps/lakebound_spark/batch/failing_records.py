@@ -8,8 +8,10 @@ records that are left, so that the rows are those of one batch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakebound.control.progress import SearchProgress
 from lakebound.errors import TransformFailsError
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.halving import TooManyFoundError, halved
 from lakebound_spark.batch.local_relation import LocalRelations
 from lakebound_spark.batch.quiet_spark import without_quotes
-from lakebound_spark.batch.raised import Raised, raised_on_values
+from lakebound_spark.batch.raised import Raised, raised_on_values, without_values
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.session_settings import SETTINGS_LOCK
 from lakebound_spark.batch.transform import Transform
@@ -37,6 +40,8 @@ MOST_HELD = 4_096
 """Records of which one search is made. A larger batch lands in pieces, so that an end waits for no more than a piece."""
 MOST_FOUND = 100
 """Records of one batch that are looked for, or a tenth of it: each takes 6 to 20 evaluations."""
+SAMPLED = 16
+"""Records of a batch that are tried one by one before all others: where none of them is taken, no search is worth its time."""
 FEW = 8
 """Where the transform raises on more records than these, and took none in between, it is the transform that is wrong."""
 
@@ -56,7 +61,10 @@ class InPiecesError(Exception):
 
 
 class RaisingRecords:
-    """Finds them in the batches of one pipeline. ``in_a_row`` landed in quarantine since the transform last took a record."""
+    """Finds them in the batches of one pipeline. ``in_a_row`` landed in quarantine since the transform last took a record.
+
+    ``tell`` hears of each part of a batch that was tried.
+    """
 
     def __init__(self, spec: PipelineSpec, transform: Transform, schema: StructType) -> None:
         """Search nothing yet.
@@ -71,6 +79,7 @@ class RaisingRecords:
         self._schema = schema
         self._relation = LocalRelations(schema)
         self.in_a_row = 0
+        self.tell: Callable[[SearchProgress], None] = lambda found: None
 
     def search(self, size: int, most: int | None = None) -> Search:
         """Return a search of one batch.
@@ -79,7 +88,9 @@ class RaisingRecords:
             size: Number of its offsets.
             most: Number of records that are looked for; None leaves it to the size.
         """
-        return Search(self, self._spec, size, max(MOST_FOUND, size // 10) if most is None else most)
+        if most is None:
+            return Search(self, self._spec, size, max(MOST_FOUND, size // 10), samples=SAMPLED)
+        return Search(self, self._spec, size, most)
 
     def landed(self, taken: int, raised: int) -> None:
         """Note that a batch has landed.
@@ -114,13 +125,17 @@ class RaisingRecords:
 class Search:
     """The search in one batch, slice after slice. ``found`` is the number of records on which the transform raises."""
 
-    def __init__(self, records: RaisingRecords, spec: PipelineSpec, size: int, most: int) -> None:
+    def __init__(self, records: RaisingRecords, spec: PipelineSpec, size: int, most: int, samples: int = 0) -> None:
         self._records = records
         self._spec = spec
         self._size = size
         self._most = most
+        self._samples = samples
         self._looked_at = 0
-        self._first: tuple[str, str] | None = None
+        self._first: tuple[str, str, str] | None = None
+        self._since: float | None = None
+        self._tried = 0
+        self._singles = set[int]()
         self.found = 0
 
     def passed(self, count: int) -> None:
@@ -153,20 +168,53 @@ class Search:
             if self._records.wrong_with(session, rows.slice(0, 0)) is not None:
                 return PLACES.empty_table()
             try:
-                raised = halved(
-                    rows.num_rows,
-                    lambda first, end: self._records.wrong_with(session, rows.slice(first, end - first)),
-                    self._most - self.found,
-                )
+                self._check_sample(session, rows)
+                raised = halved(rows.num_rows, partial(self._try, session, rows), self._most - self.found)
             except TooManyFoundError as exc:
                 raise self._error(f"more than {self._most} records of a batch of {self._size}") from exc
+            finally:
+                self._tell(is_over=True)
         places = _places(rows, raised)
         self._looked_at += rows.num_rows
         self.found += places.num_rows
-        if places.num_rows and self._first is None:
-            first = places.slice(0, 1).to_pylist()[0]
-            self._first = (raised[min(raised)].kind, f"{first['topic']}/{first['partition']}/{first['offset']}")
+        self._singles.clear()
         return places
+
+    def _check_sample(self, session: SparkSession, rows: pa.Table) -> None:
+        """Check that the transform takes one of some records, which lie apart from each other.
+
+        Raises:
+            TransformFailsError: It takes none of them.
+        """
+        if not self._samples or rows.num_rows < 2 * self._samples:
+            return
+        at = np.linspace(0, rows.num_rows - 1, self._samples).astype(int).tolist()
+        if all(self._try(session, rows, one, one + 1) is not None for one in at):
+            raise self._error(f"each of {self._samples} records that were sampled of {rows.num_rows}, of a batch")
+
+    def _try(self, session: SparkSession, rows: pa.Table, first: int, end: int) -> Raised | None:
+        """Return what the transform raises on a part of the records, and note it of a single one."""
+        raised = self._records.wrong_with(session, rows.slice(first, end - first))
+        self._tried += 1
+        if raised is not None and end - first == 1:
+            [record] = rows.slice(first, 1).to_pylist()
+            kafka = record.pop(KAFKA_COLUMN)
+            place = "/".join(str(kafka[name]) for name in KEY_FIELDS)
+            self._singles.add(first)
+            if self._first is None:
+                self._first = (raised.kind, place, without_values(raised.text, record))
+        self._tell()
+        return raised
+
+    def _tell(self, *, is_over: bool = False) -> None:
+        now = time.time()
+        self._since = self._since or now
+        found = self.found + len(self._singles)
+        self._records.tell(
+            SearchProgress(
+                since=self._since, changed_at=now, records=self._size, tried=self._tried, found=found, is_over=is_over
+            )
+        )
 
     def end(self) -> None:
         """Judge the whole batch.
@@ -182,8 +230,8 @@ class Search:
             log.warning("the transform raises on %d of a batch's records; they go to quarantine", self.found)
 
     def _error(self, how_many: str) -> TransformFailsError:
-        kind, place = self._first or (None, None)
-        return TransformFailsError(self._spec.pipeline, self._spec.transform or "", how_many, kind, place)
+        kind, place, text = self._first or (None, None, None)
+        return TransformFailsError(self._spec.pipeline, self._spec.transform or "", how_many, kind, place, text)
 
 
 def evaluate(output: DataFrame) -> None:

@@ -6,7 +6,8 @@ Sources: Spark's ``QueryExecutionErrors``, and how ``pyspark.errors.exceptions.c
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,8 @@ _ENDS_OF_THE_PLACE = (
     *("URLError", "HTTPError", "SSLError", "SSLEOFError", "gaierror", "herror", "RemoteDisconnected", "IncompleteRead"),
 )
 """How libraries, and Python's own of the network, end the names of such errors: only the name reaches the driver."""
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\d+(?:[.,:-]\d+)*""")
+_MOST_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,28 @@ def raised_on_values(error: BaseException) -> Raised | None:
         if name == "org.apache.spark.api.python.PythonException":
             return _by_python(message)
     return None
+
+
+def without_values(text: str, record: Mapping[str, Any]) -> str:
+    """Return an error's text without what it quotes, without numbers, and without the values of the record.
+
+    Args:
+        text: Of the error.
+        record: The decoded record on which it was raised.
+    """
+    for value in sorted({*_texts_in(record)}, key=len, reverse=True):
+        text = re.sub(re.escape(value), "…", text, flags=re.IGNORECASE)
+    return _QUOTED.sub("…", text)[:_MOST_SHOWN]
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts_in(one)
+    elif value is not None and len(text := str(value).strip()) > 1:
+        yield text
 
 
 def _by_python(message: str) -> Raised | None:

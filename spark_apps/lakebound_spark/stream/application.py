@@ -306,6 +306,8 @@ class Application:
     def _landing(
         self, session: SparkSession, parts: Parts, batches: OpenedBatches, facts: dict[str, TopicFacts], report: TargetsReport
     ) -> LandingStream:
+        if batches.raising is not None:
+            batches.raising.tell = lambda found: self._board.change(search=found)
         return LandingStream(
             self._run if parts.real_time is None else self._run.of_batches,
             session,

@@ -66,12 +66,14 @@ class OpenedBatches:
         quarantine: The quarantine table.
         rehearsal: Of the first batch; None where the driver decodes no batch, where the first one needs nothing of Spark, and
             after it has been.
+        raising: Finds records on which the transform raises; None without one.
     """
 
     lander: BatchLander
     targets: list[Target]
     quarantine: Target
     rehearsal: Rehearsal | None
+    raising: RaisingRecords | None = None
 
     def planned(self, session: SparkSession, facts: Mapping[str, TopicFacts]) -> NextOffsets:
         """Return where a query starts, as the ledgers and Kafka's facts say; rehearse before the first one if nothing waits.
@@ -185,4 +187,4 @@ def open_in_batches(
     rehearsal = None
     if direct is not None and local is not None and run.freshness != AVAILABLE_NOW:
         rehearsal = Rehearsal(schema, spec.topics[0], decoding, local)
-    return OpenedBatches(lander, targets, quarantine, rehearsal)
+    return OpenedBatches(lander, targets, quarantine, rehearsal, raising)

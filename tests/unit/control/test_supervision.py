@@ -8,7 +8,7 @@ from lakebound.control.crash_loop import CrashLoop, count_last_end
 from lakebound.control.desired import Desired
 from lakebound.control.last_end import LastEnd
 from lakebound.control.lease import Lease
-from lakebound.control.progress import EndVerdict, Outcome, Progress, TableProgress
+from lakebound.control.progress import EndVerdict, Outcome, Progress, SearchProgress, TableProgress
 from lakebound.control.submission import Custody, Owner, Submission
 from lakebound.control.supervision import (
     End,
@@ -134,6 +134,13 @@ def test_records_that_wait_while_nothing_is_committed_are_a_stall() -> None:
     assert kind(progress(mark=11), later) is None, "a commit since the last look"
     assert kind(progress(state="waiting"), later) is None, "an outage is waited out"
     assert kind(progress(), later, freshness="5m") is None
+
+
+def test_a_search_for_bad_records_is_no_stall_as_long_as_it_goes_on() -> None:
+    behind = KafkaView(behind_since=NOW - 600, marks={"orders": {0: 10}}, waiting_records=5)
+    for seconds, expected in ((2, None), (59, None), (70, "not_committing")):
+        search = SearchProgress(since=NOW - 600, changed_at=NOW - seconds, records=4096, tried=900, found=40)
+        assert kind(progress().model_copy(update={"search": search}), behind) == expected
 
 
 def test_the_outside_look_counts_from_the_first_time_that_records_waited() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lakebound.control.desired import Desired
 from lakebound.control.quarantine_rate import flood_of
-from lakebound.control.situations import stale_reference
+from lakebound.control.situations import searching, stale_reference
 from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import (
@@ -125,11 +125,19 @@ def _epoch_seconds(facts: PipelineFacts) -> int:
     return facts.spec.epoch_seconds(facts.wanted_freshness)
 
 
+def transform_raises(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """Nothing lands, because the application looks for the records of a batch on which the transform raises."""
+    search = facts.own_progress.search if facts.own_progress is not None else None
+    if facts.living is not None and search is not None and not search.is_over:
+        yield warning("transform-raises", str(searching(search)), "quarantine-flood", found=search.found, tried=search.tried)
+
+
 WARNING_RULES = (
     data_loss_near,
     rows_changed_by_others,
     lag_too_large,
     quarantine_flood,
+    transform_raises,
     reference_stale,
     clocks_differ,
     checkpoint_grows,
