@@ -626,6 +626,21 @@ class TableMismatchError(LakeboundError):
         super().__init__(f"table {table} does not fit the pipeline: {difference}")
 
 
+class FilesOutdatedError(LakeboundError):
+    """Files were written for a table that has other columns or another partitioning now. Nothing was committed.
+
+    They are written again.
+    """
+
+    passes = True
+
+    def __init__(self, table: str, what: str) -> None:
+        super().__init__(
+            f"table {table}: somebody else has changed {what} since the rows were written; they were not committed, and are "
+            "written again for the table as it is now"
+        )
+
+
 class SchemaChangedError(TableMismatchError):
     """What the pipeline says and what its tables are have come apart, and nothing may be changed by itself."""
 

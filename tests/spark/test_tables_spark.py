@@ -6,18 +6,21 @@ import datetime
 import math
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from tests.support.readers.reading_page import FOLDER, PAID, blocks, make_page_tables
 from tests.support.streams.spark_conf import source_of
+from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import (
     FIRST_DAY_US,
     HOUR_US,
+    SCHEMA,
     genesis,
     landed_offsets,
     lander,
@@ -31,9 +34,11 @@ from lakebound.errors import TableRestoredError
 from lakebound.ledger.entry import Entry, decode
 from lakebound.spec.table import TableSpec
 from lakebound.tables.access import access_of
-from lakebound.tables.datafiles import list_data_files, write_data_files
+from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.iceberg.field_ids import leaves_with_ids
 from lakebound.tables.places import Places
-from lakebound.tables.table import KAFKA_TYPE, open_table
+from lakebound.tables.table import KAFKA_TYPE, DataFile, open_table
+from lakebound_spark.batch.lanes import PLAIN, write_by_cluster
 
 pytestmark = pytest.mark.spark
 
@@ -50,14 +55,14 @@ def _sql(query: str) -> list[dict[str, Any]]:
         raise RuntimeError(f"{query}: {exc}") from None
 
 
-def _write(source: str, columns: list[str], helpers: dict[str, str], partition_by: list[str], target: str) -> None:
-    """Write rows of one table as Parquet files below a folder, as the cluster lane does."""
+def _write(source: str, spec: TableSpec, at: Places) -> list[DataFile]:
+    """Write rows of one table as the cluster lane does."""
     spark = SparkSession.getActiveSession()
     assert spark is not None
-    frame: DataFrame = spark.read.parquet(source)
-    frame = frame.select(*columns, *(F.expr(text).alias(name) for name, text in helpers.items()))
-    writer = frame.repartition(2).write.mode("overwrite")
-    (writer.partitionBy(*partition_by) if partition_by else writer).parquet(target)
+    table = open_table(spec, at)
+    table.read_ledger()
+    written = write_by_cluster(spark.read.parquet(source).repartition(2), [table], "1", PLAIN)
+    return [replace(file, stored=None) for file in written.files[spec.id]]
 
 
 @pytest.fixture(scope="module")
@@ -109,36 +114,33 @@ def test_spark_reads_the_driver_lane(spec: TableSpec, at: Places, sql: Sql) -> N
 
 
 CLUSTER = [
-    (TableSpec(format="delta", name="cluster.plain"), {}, []),
-    (
-        TableSpec(format="delta", name="cluster.by_city", partition_by=("city",)),
-        {"_lb_p0": "sha2(city, 256)"},
-        ["_lb_p0"],
-    ),
-    (TableSpec(format="iceberg", name="cluster.plain"), {}, []),
-    (
-        TableSpec(format="iceberg", name="cluster.by_day", partition_by=("day(at)", "city")),
-        {"_lb_p0": "date_format(at, 'yyyy-MM-dd')", "_lb_p1": "sha2(city, 256)"},
-        ["_lb_p0", "_lb_p1"],
-    ),
+    TableSpec(format="delta", name="cluster.plain"),
+    TableSpec(format="delta", name="cluster.by_city", partition_by=("city",)),
+    TableSpec(format="iceberg", name="cluster.plain"),
+    TableSpec(format="iceberg", name="cluster.by_day", partition_by=("day(at)", "city")),
 ]
 
 
-@pytest.mark.parametrize(("spec", "helpers", "partition_by"), CLUSTER, ids=[case[0].id for case in CLUSTER])
+@pytest.mark.parametrize("with_lists", [True, False], ids=["with lists", "without"])
+@pytest.mark.parametrize("spec", CLUSTER, ids=lambda spec: spec.id)
 def test_files_that_spark_wrote_are_committed_and_read(
-    spec: TableSpec, helpers: dict[str, str], partition_by: list[str], at: Places, sql: Sql, pool: ProcessPoolExecutor
+    spec: TableSpec, with_lists: bool, at: Places, sql: Sql, pool: ProcessPoolExecutor
 ) -> None:
-    make_table(spec, at)
+    spec = spec.model_copy(update={"name": f"{spec.name}_{with_lists}".lower()})
+    schema = SCHEMA if with_lists else SCHEMA.remove(SCHEMA.get_field_index("items"))
+    open_table(spec, at).create(schema, genesis())
     app = lander(spec, at)
     batch = rows(0, 50)
     nasty = [NASTY if offset % 5 == 0 else None if offset % 7 == 0 else "plain" for offset in range(50)]
     batch = batch.set_column(batch.schema.get_field_index("city"), "city", pa.array(nasty))
     source = at.home / f"source-{spec.format}-{spec.short_name}"
-    write_data_files(batch, layout_of(TableSpec(format="iceberg", name="any"), source), "s")
-    written = app.table.layout().folder.path / "lb-1"
-    pool.submit(_write, str(source), batch.column_names, helpers, partition_by, str(written)).result(timeout=500)
-    app.land(0, 50, list_data_files(app.table.layout(), written))
-    app.land(50, 60)
+    write_data_files(batch.select(schema.names), layout_of(TableSpec(format="iceberg", name="any"), source), "s")
+    app.land(0, 50, pool.submit(_write, str(source), spec, at).result(timeout=500))
+    app.land(50, 60, write_data_files(rows(50, 60).select(schema.names), app.table.layout(), "t"))
+    if spec.format == "iceberg":
+        for path in foreign_iceberg(spec, at).inspect.files()["file_path"].to_pylist():
+            ids = [number for _, number in leaves_with_ids(pq.read_schema(path.removeprefix("file://")))]
+            assert None not in ids and len({*ids}) == len(ids) == (11 if with_lists else 9)
     found = sql(f"SELECT id, city, at FROM {source_of(spec, at)} ORDER BY id")
     assert [row["city"] for row in found[:50]] == nasty
     assert [(row["id"], row["at"]) for row in found] == [(offset, utc(offset)) for offset in range(60)]

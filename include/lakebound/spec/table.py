@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.table_properties import is_permitted, names_code
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\)")
@@ -70,6 +71,20 @@ class TableSpec(Frozen):
                 raise ValueError(
                     f"partition_by: {field!r} is not one of: column, year(c), month(c), day(c), hour(c), truncate(n, c)"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _permitted(self) -> TableSpec:
+        for name in self.properties:
+            if is_permitted(self.format, name):
+                continue
+            if names_code(name):
+                raise ValueError(f"properties: {name} names code to be loaded, which no table may have here: remove it")
+            raise ValueError(
+                f"properties: {name} is not a property that a pipeline may give a table (docs/how-to/schema-changes.md lists "
+                "them): remove it; if the table needs it, whoever runs the installation sets it by SQL: ALTER TABLE … SET "
+                "TBLPROPERTIES"
+            )
         return self
 
     @property

@@ -18,6 +18,7 @@ from lakebound.errors import (
     CommitFailedError,
     CommitUnknownError,
     DiskFullError,
+    FilesOutdatedError,
     LakeboundError,
     LeaseLostError,
     TableFeatureError,
@@ -131,6 +132,7 @@ def commit_entry(
         DiskFullError: All attempts failed, and the last one because a disk is full.
         CommitFailedError: All attempts failed, and the last one for a reason that would come again; the ledger says that the
             commit is not there.
+        FilesOutdatedError: The table has other columns than those for which the files were written; write them again.
         TableFeatureError: The table has got a feature that is not written here.
         TableMismatchError: The files do not fit the table.
         StalePreparedError: What ``commit`` was to commit no longer fits the table; nothing was written.
@@ -148,7 +150,7 @@ def commit_entry(
                 changes = [str(one) for one in view.foreign_changes]
                 _log.warning("rows_changed_by_others", table=table.spec.id, commit=draft.commit, changes=changes)
             return Committed(version, entry, attempt)
-        except (TableFeatureError, TableMismatchError, StalePreparedError):
+        except (TableMismatchError, TableFeatureError, FilesOutdatedError, StalePreparedError):
             raise  # it does not fit the table: nothing was committed, and never will be
         except Exception as exc:
             reason, is_passing = redacted(exc), passes(exc)

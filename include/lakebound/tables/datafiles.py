@@ -42,6 +42,7 @@ class _OpenFile:
     partition: dict[str, str | None]
     writer: pq.ParquetWriter
     scratch: BinaryIO | None
+    spec_id: int | None
     floats: FactsByColumn = field(default_factory=dict)
 
     def write(self, rows: pa.Table) -> None:
@@ -53,10 +54,12 @@ class _OpenFile:
         footer = self.writer.writer.metadata
         if self.scratch is None:
             facts = file_facts(self.path.path, footer, self.floats)
-            return DataFile(self.path, self.path.path.stat().st_size, footer, facts, self.partition)
+            return DataFile(self.path, self.path.path.stat().st_size, footer, facts, self.partition, self.spec_id)
         scratch, facts = self.scratch, file_facts(self.scratch, footer, self.floats)
         size = scratch.seek(0, os.SEEK_END)
-        return DataFile(self.path, size, footer, facts, self.partition, begin(lambda: _upload(scratch, self.path)))
+        return DataFile(
+            self.path, size, footer, facts, self.partition, self.spec_id, begin(lambda: _upload(scratch, self.path))
+        )
 
     def abandon(self) -> None:
         """End the writing of a file that nobody wants."""
@@ -143,13 +146,13 @@ class DataFileWriter:
         scratch = None if path.is_local else cast(BinaryIO, TemporaryFile())  # has no name, so that nothing is left by a kill
         writer = pq.ParquetWriter(
             path.path if scratch is None else scratch,
-            part.schema,
+            self._layout.of_files(part.schema),
             compression=COMPRESSION,
             use_dictionary=False,
             store_schema=False,
             write_statistics=columns_with_statistics(part.schema),
         )
-        self._open[key] = _OpenFile(path, partition, writer, scratch)
+        self._open[key] = _OpenFile(path, partition, writer, scratch, self._layout.spec_id)
         return self._open[key]
 
     def _partition(self, part: pa.Table) -> dict[str, str | None]:
@@ -254,7 +257,7 @@ def _found(layout: FileLayout, path: Path, footer: pq.FileMetaData) -> DataFile:
     partition: dict[str, str | None] = {}
     if layout.format == "delta":
         partition = _delta_partition(layout, facts, footer.schema.to_arrow_schema(), footer.num_rows)
-    return DataFile(Location(str(path)), path.stat().st_size, footer, facts, partition)
+    return DataFile(Location(str(path)), path.stat().st_size, footer, facts, partition, layout.spec_id)
 
 
 def _delta_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema, rows: int) -> dict[str, str | None]:

@@ -13,10 +13,17 @@ from typing import TypeVar
 
 import structlog
 
-from lakebound.errors import CommitUnknownError, LeaseLostError
+from lakebound.errors import CommitUnknownError, FilesOutdatedError, LeaseLostError
 from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, ReleaseOvertakenError
 
-_MOVED_ON = (BatchOverlapError, CommitUnknownError, LeaseLostError, LedgerWentBackError, ReleaseOvertakenError)
+_MOVED_ON = (
+    BatchOverlapError,
+    CommitUnknownError,
+    FilesOutdatedError,
+    LeaseLostError,
+    LedgerWentBackError,
+    ReleaseOvertakenError,
+)
 """A table is not what it was when the work was planned."""
 
 _SHORTEST_WAIT_SECONDS = 0.1
@@ -38,6 +45,7 @@ def retry_as_guest(work: Callable[[], T], *, what: str, attempts: int, look_agai
     Raises:
         BatchOverlapError: A table moved on under the last attempt, as it did for the errors below.
         CommitUnknownError: The table or its catalog did not say whether it took the last commit.
+        FilesOutdatedError: A table's columns were replaced.
         LeaseLostError: A later application opened a table.
         LedgerWentBackError: A table was rolled back.
         ReleaseOvertakenError: Another release was faster.

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from lakebound.errors import FilesOutdatedError
 from lakebound.spec.table import PartitionField
 from lakebound.storage.location import Location
 from lakebound.tables.schemas import check_partitioning
@@ -21,12 +22,16 @@ class FileLayout:
         format: Its format.
         folder: The folder below which files must lie to be committed.
         fields: The partitioning; none of an unpartitioned table.
+        columns: The table's columns with the ids that files carry; None where a format knows them by name.
+        spec_id: Id of the partitioning; None where a format has none.
     """
 
     table: str
     format: Literal["delta", "iceberg"]
     folder: Location
     fields: tuple[PartitionField, ...] = ()
+    columns: pa.Schema | None = None
+    spec_id: int | None = None
 
     @property
     def told_by_log(self) -> tuple[str, ...]:
@@ -36,6 +41,20 @@ class FileLayout:
         the log.
         """
         return tuple(field.column for field in self.fields) if self.format == "delta" else ()
+
+    def of_files(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema that a file of rows with this schema has: the same, with the table's ids.
+
+        Raises:
+            FilesOutdatedError: The rows were made for other columns than the table has now.
+        """
+        if self.columns is None:
+            return schema
+        told = {field.name: field for field in self.columns}
+        for field in schema:
+            if field.name not in told or field.type != told[field.name].type:
+                raise FilesOutdatedError(self.table, f"the column {field.name}")
+        return pa.schema([told[name] for name in schema.names])
 
     def check(self, schema: pa.Schema) -> None:
         """Check that rows of this schema can be laid out so.

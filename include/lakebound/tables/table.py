@@ -56,6 +56,7 @@ class DataFile:
         metadata: Its footer: rows and row groups.
         facts: What is known of its columns.
         partition: Value per partition column, as Delta writes them; empty for Iceberg, whose bounds tell them.
+        spec_id: Id of the partitioning by which it was written, as in ``FileLayout``.
         stored: Ends when the file is in its object store; None of a file that is where it belongs.
     """
 
@@ -64,6 +65,7 @@ class DataFile:
     metadata: pq.FileMetaData
     facts: FactsByColumn
     partition: Mapping[str, str | None] = field(default_factory=dict)
+    spec_id: int | None = None
     stored: Future[None] | None = field(default=None, compare=False, repr=False)
 
     @property

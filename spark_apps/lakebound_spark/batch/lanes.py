@@ -16,19 +16,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import PartitionField
-from lakebound.storage.location import delete_all
+from lakebound.storage.location import Location, delete_all
 from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_files, wait_stored
+from lakebound.tables.fitting import fit_rows
+from lakebound.tables.iceberg.field_ids import id_of
 from lakebound.tables.schemas import normalise_type
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
-from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, fit, write_rows
+from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
 
 WrittenBy = Literal["driver", "cluster"]
 
@@ -48,6 +50,9 @@ class How(TypedDict):
 PLAIN: How = {"multiplies": False, "left_out": NOTHING, "check": LandableCheck(has_transform=False)}
 """Of rows that Lakebound made itself."""
 
+
+_SPARK_FIELD_ID = "parquet.field.id"
+"""In the metadata of a column of Spark's."""
 
 _TOO_LARGE = ("maxResultSize", "org.apache.arrow.memory.OutOfMemoryException")
 """In the text of a job's failure: its rows are more than the driver takes, or than a task has buffers for."""
@@ -164,25 +169,28 @@ def _folder(table: LandingTarget, tag: str) -> Path:
 
 
 def _write_table(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
-    if table.layout().folder.is_local:
+    layout = table.layout()
+    if layout.folder.is_local and not (layout.columns is not None and has_collections(layout.columns)):
         return _write_spark(frame, table, tag, left_out)
-    return _write_to_store(frame, table, tag, left_out)
+    return _write_by_executors(frame, table, tag, left_out)
 
 
-def _write_to_store(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
+def _write_by_executors(frame: DataFrame, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     """Have each executor put its own files under names that are no other's, and tell them.
 
-    Spark's own writer renames files at the end, which a store does by copying. What a task that was tried again has put is
-    told by nobody, and so never committed.
+    Spark's own writer renames files at the end, which a store does by copying; and it gives no ids to what is in lists and
+    maps. What a task that was tried again has put is told by nobody, and so never committed.
     """
     layout, schema = table.layout(), table.schema()
+    if layout.folder.is_local:
+        layout = replace(layout, folder=Location(str(_folder(table, tag))))
     check_housed(frame.columns, schema, table.spec.id, left_out)
     columns = [_as_in_table(frame, field, layout.told_by_log) for field in schema if field.name in frame.columns]
 
     def put(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         writer = DataFileWriter(layout, tag)
         for batch in batches:
-            writer.write(fit(pa.Table.from_batches([batch]), schema))
+            writer.write(fit_rows(pa.Table.from_batches([batch]), schema))
         files = writer.close()
         wait_stored(files)
         yield pa.record_batch([pa.array([pickle.dumps(replace(file, stored=None)) for file in files], pa.binary())], ["file"])
@@ -199,10 +207,40 @@ def _write_spark(frame: DataFrame, table: LandingTarget, tag: str, left_out: Lef
     folders = _partition_folders(frame, layout.fields)
     names = [f"{HELPER_COLUMN}{number}" for number in range(len(folders))]
     rows = frame.select(*columns, *(value.alias(name) for name, value in zip(names, folders, strict=True)))
+    if layout.columns is not None:
+        rows = rows.to(with_field_ids(rows.schema, layout.columns))
     writer = rows.write.mode("overwrite")
     (writer.partitionBy(*names) if names else writer).parquet(str(folder))
     shutil.rmtree(folder / "_temporary", ignore_errors=True)
     return list_data_files(layout, folder)
+
+
+def has_collections(fields: Iterable[pa.Field]) -> bool:
+    """Whether there is a list or a map among fields, or in them."""
+    kinds = [field.type for field in fields]
+    return any(
+        pa.types.is_list(kind) or pa.types.is_map(kind) or (pa.types.is_struct(kind) and has_collections(kind))
+        for kind in kinds
+    )
+
+
+def with_field_ids(rows: StructType, columns: Iterable[pa.Field]) -> StructType:
+    """Return Spark's schema with the ids that its Parquet writer gives to columns, and to fields of structs.
+
+    Args:
+        rows: Schema of the rows; what is not a column of the table gets none.
+        columns: Of the table, with their ids.
+    """
+    told = {field.name: field for field in columns}
+    return StructType([_with_field_id(field, told.get(field.name)) for field in rows])
+
+
+def _with_field_id(field: StructField, told: pa.Field | None) -> StructField:
+    if told is None:
+        return field
+    kind = with_field_ids(field.dataType, told.type) if isinstance(field.dataType, StructType) else field.dataType
+    ids = {_SPARK_FIELD_ID: id_of(told)}
+    return StructField(field.name, kind, field.nullable, {**field.metadata, **ids})
 
 
 def _as_in_table(frame: DataFrame, field: pa.Field, told_by_log: Collection[str]) -> Column:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.datafiles import DataFileWriter, write_data_files
+from lakebound.tables.fitting import fit_rows
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.row_hours import HourColumn
@@ -131,7 +132,7 @@ class RowWriter:
 
     def _write(self, table_id: str, rows: pa.Table) -> None:
         check_housed(rows.column_names, self._schemas[table_id], table_id, self._left_out)
-        self._writers[table_id].write(fit(rows, self._schemas[table_id]))
+        self._writers[table_id].write(fit_rows(rows, self._schemas[table_id]))
 
 
 def write_rows(
@@ -161,16 +162,7 @@ def write_rows(
 def _write_arrow(rows: pa.Table, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
     schema = table.schema()
     check_housed(rows.column_names, schema, table.spec.id, left_out)
-    return write_data_files(fit(rows, schema), table.layout(), tag)
-
-
-def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows with the table's columns, in its order and types; a column that only the table has is null."""
-    columns = [
-        rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return write_data_files(fit_rows(rows, schema), table.layout(), tag)
 
 
 def check_housed(columns: Collection[str], schema: pa.Schema, table: str, left_out: LeftOut) -> None:

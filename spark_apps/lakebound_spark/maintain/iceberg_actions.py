@@ -26,6 +26,7 @@ from lakebound.operations.maintenance.iceberg.partition import Condition, condit
 from lakebound.operations.maintenance.steps import Compact, RewriteManifests, RewritePositionDeletes, StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
+from lakebound.tables.iceberg.features import check_body
 from lakebound.tables.iceberg.metadata import change
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.iceberg.open import open_catalog
@@ -185,6 +186,7 @@ class IcebergActions:
         """Give the table the properties by which Iceberg tries a commit again, unless it has its own."""
 
         def with_retries(body: Body) -> Body | None:
+            check_body(body, table.id)
             properties = body.get("properties", {})
             missing = {name: value for name, value in _COMMIT_RETRIES.items() if name not in properties}
             return {**body, "properties": {**properties, **missing}} if missing else None

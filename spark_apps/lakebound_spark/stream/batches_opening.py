@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.landing.spark_command import is_local
-from lakebound.landing.table_settling import settle_tables
+from lakebound.landing.table_settling import check_settled, settle_tables
 from lakebound.landing.to_stores import store_rows
 from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.ledger.marks import NextOffsets
@@ -66,6 +66,7 @@ class OpenedBatches:
         quarantine: The quarantine table.
         rehearsal: Of the first batch; None where the driver decodes no batch, where the first one needs nothing of Spark, and
             after it has been.
+        check_columns: Checks that the tables' columns take the pipeline's.
         raising: Finds records on which the transform raises; None without one.
     """
 
@@ -73,6 +74,7 @@ class OpenedBatches:
     targets: list[Target]
     quarantine: Target
     rehearsal: Rehearsal | None
+    check_columns: Callable[[], object]
     raising: RaisingRecords | None = None
 
     def planned(self, session: SparkSession, facts: Mapping[str, TopicFacts]) -> NextOffsets:
@@ -89,8 +91,13 @@ class OpenedBatches:
         return start
 
     def reopen(self) -> None:
-        """Read every ledger again."""
+        """Read every ledger again, and check that the tables still take what the pipeline produces.
+
+        Raises:
+            SchemaChangedError: Somebody else has changed the columns of one.
+        """
         reopen(self.targets, self.quarantine)
+        self.check_columns()
 
 
 def open_in_batches(
@@ -187,4 +194,5 @@ def open_in_batches(
     rehearsal = None
     if direct is not None and local is not None and run.freshness != AVAILABLE_NOW:
         rehearsal = Rehearsal(schema, spec.topics[0], decoding, local)
-    return OpenedBatches(lander, targets, quarantine, rehearsal, raising)
+    check_columns = partial(check_settled, spec, run.places, schemas, value_fields(spec))
+    return OpenedBatches(lander, targets, quarantine, rehearsal, check_columns, raising)

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Protocol
 
-from lakebound.errors import KafkaRefusalError, LeaseLostError
+from lakebound.errors import FilesOutdatedError, KafkaRefusalError, LeaseLostError
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -118,7 +118,7 @@ class RepeatedQuery:
 
 
 def _comes_right(error: BaseException) -> bool:
-    return isinstance(error, BatchOverlapError) or is_outage(error)
+    return isinstance(error, (BatchOverlapError, FilesOutdatedError)) or is_outage(error)
 
 
 class QueriesTogether:

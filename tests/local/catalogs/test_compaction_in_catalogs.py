@@ -219,7 +219,7 @@ def test_a_stream_that_commits_without_a_pause_lets_it_through(
 
 @pytest.mark.parametrize("whose", ["a column of it was renamed", "another engine has written"])
 @IN_EACH
-def test_what_a_name_does_not_tell_is_left_to_others(
+def test_columns_are_told_by_their_ids(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, whose: str
 ) -> None:
     table = plain(installation)
@@ -229,9 +229,9 @@ def test_what_a_name_does_not_tell_is_left_to_others(
     else:
         table.append(table.scan().to_arrow())
     held, files = content(plain(installation)), data_files(plain(installation))
-    with pytest.raises(NotRewritableError, match=whose):
-        rewriter.compact(spec, compaction(spec))
-    assert content(plain(installation)) == held and data_files(plain(installation)) == files
+    assert rewriter.compact(spec, compaction(spec)).commits
+    assert content(plain(installation)) == held and len(data_files(plain(installation))) <= len(files)
+    assert data_files(plain(installation)) != files
 
 
 NULLS = [None, [], [{"sku": None, "quantity": None}], [{"sku": "a", "quantity": 1}], [None]]

@@ -17,7 +17,6 @@ from lakebound.errors import (
     CatalogUnavailableError,
     CommitFailedError,
     CommitRefusedError,
-    TableMismatchError,
 )
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.open import open_catalog
@@ -170,14 +169,17 @@ def test_a_rewind_leaves_no_tag(installation: Installation, spec: TableSpec) -> 
     assert installation.offsets(TABLE) == list(range(10))
 
 
-def test_a_catalog_that_gives_columns_ids_of_its_own_is_refused(
+def test_the_files_have_the_ids_that_a_catalog_gives_the_columns(
     installation: Installation, server: RestServer, spec: TableSpec
 ) -> None:
     server.own_ids = True
-    with pytest.raises(TableMismatchError, match="the id of its column id is 101, and by its name mapping 1"):
-        make_table(spec, installation.at)
-    with pytest.raises(TableMismatchError):
-        lander(spec, installation.at)
+    make_table(spec, installation.at)
+    app = lander(spec, installation.at)
+    app.land(0, 10)
+    read = installation.plain().load_table(TABLE).scan(selected_fields=("id", "city")).to_arrow()
+    assert sorted(read["id"].to_pylist()) == list(range(10)) and {*read["city"].to_pylist()} == {f"city {n}" for n in range(3)}
+    columns = app.table.layout().columns
+    assert columns is not None and columns.field("id").metadata == {b"PARQUET:field_id": b"101"}
 
 
 def test_a_new_table_s_commit_says_the_highest_id_of_its_columns(

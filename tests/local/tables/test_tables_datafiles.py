@@ -207,7 +207,7 @@ def spark_writes(table: Table, folder: Path, batch: pa.Table, partitions: dict[s
         folder = folder / f"{key}={'__HIVE_DEFAULT_PARTITION__' if value is None else quote(str(value), safe=' é')}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.c000.snappy.parquet"
-    pq.write_table(batch, path)
+    pq.write_table(batch.cast(table.layout().of_files(batch.schema)), path)
     (folder / f".{path.name}.crc").write_bytes(b"crc")
     return path
 

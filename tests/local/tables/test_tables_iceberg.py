@@ -135,7 +135,7 @@ def test_the_retry_setting_of_the_table_itself_is_left_alone(at: Places) -> None
     properties = plain(at).properties
     assert properties["commit.retry.num-retries"] == "7" and properties["owner"] == "shop"
     assert properties["write.metadata.delete-after-commit.enabled"] == "true"
-    assert "schema.name-mapping.default" in properties
+    assert "schema.name-mapping.default" not in properties, "every file has the columns' ids"
 
 
 def test_bounds_of_kafka_stand_in_the_manifests(app: Lander, at: Places) -> None:

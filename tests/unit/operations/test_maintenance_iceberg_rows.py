@@ -22,7 +22,11 @@ from lakebound.tables.places import local_places
 
 
 def item(held: pa.DataType) -> pa.DataType:
-    return pa.struct([pa.field("n", held)])
+    return pa.struct([numbered("n", held)])
+
+
+def numbered(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(ord(name[0]))})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,7 @@ def item(held: pa.DataType) -> pa.DataType:
         (pa.timestamp("us", tz="UTC"), pa.timestamp("us", tz="UTC")),
         (pa.list_(pa.int32()), pa.list_(pa.field("element", pa.int64()))),
         (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64())),
-        (item(pa.int32()), pa.struct([pa.field("later", pa.string()), pa.field("n", pa.int64())])),
+        (item(pa.int32()), pa.struct([numbered("later", pa.string()), numbered("n", pa.int64())])),
     ],
 )
 def test_what_iceberg_widens_and_what_is_written_otherwise_is_the_same(held: pa.DataType, wanted: pa.DataType) -> None:
@@ -76,6 +80,8 @@ def test_a_file_with_a_column_of_another_type_is_refused_with_a_sentence(tmp_pat
     """A column was dropped, and another one added under its name: its texts may even look like numbers."""
     schema = Schema(NestedField(1, "id", LongType(), required=False), NestedField(9, "city", LongType(), required=False))
     metadata = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, str(tmp_path), {})
+    mapping = {"schema.name-mapping.default": metadata.schema().name_mapping.model_dump_json()}
+    metadata = metadata.model_copy(update={"properties": mapping})
     handle = Table(("shop", "orders"), metadata, "", load_file_io(), NoopCatalog("none"))
     path = tmp_path / "batch.parquet"
     pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "city": ["7"]}), path)
@@ -84,7 +90,9 @@ def test_a_file_with_a_column_of_another_type_is_refused_with_a_sentence(tmp_pat
         NotRewritableError, match=r"column city has type string in file batch\.parquet, but type int64 in the table"
     ):
         list(reader.read(LiveFile(str(path), {}, 1, 1, 1)))
-    as_text = metadata.model_copy(update={"schemas": [Schema(schema.fields[0], NestedField(9, "city", StringType()))]})
+    ids = {one.name: one.field_id for one in metadata.schema().fields}
+    city = NestedField(ids["city"], "city", StringType(), required=False)
+    as_text = metadata.model_copy(update={"schemas": [Schema(metadata.schema().fields[0], city)]})
     handle.metadata = as_text
     (found,) = RowReader(handle, "iceberg:shop.orders", local_places(tmp_path, tmp_path)).read(LiveFile(str(path), {}, 1, 1, 1))
     assert found.to_pydict() == {"id": [1], "city": ["7"]} and found.schema.field("id").type == pa.int64()

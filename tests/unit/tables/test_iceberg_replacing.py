@@ -25,6 +25,7 @@ from lakebound.storage.location import Location
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg import append, live_files
 from lakebound.tables.iceberg.attempts import Attempts
+from lakebound.tables.iceberg.field_ids import with_ids
 from lakebound.tables.iceberg.live_files import KnownManifests
 from lakebound.tables.iceberg.merging import MERGED_AT_ONCE
 from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
@@ -131,7 +132,8 @@ def test_what_failed_first_is_said_where_the_file_cannot_be_closed_either(
 @pytest.fixture
 def rewritten(table: Table, tmp_path: Path) -> list[WrittenFile]:
     """A file of the partitioning that the table has at first."""
-    layout = FileLayout("iceberg:shop.orders", "iceberg", Location(str(tmp_path / "data")), ())
+    columns = with_ids(pa.schema([("id", pa.int64())]), table.schema())
+    layout = FileLayout("iceberg:shop.orders", "iceberg", Location(str(tmp_path / "data")), (), columns)
     return write_data_files(pa.table({"id": pa.array([1], pa.int64())}), layout, "compacted")
 
 

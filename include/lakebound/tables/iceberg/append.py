@@ -26,19 +26,20 @@ from pyiceberg.manifest import (
     write_manifest_list,
 )
 from pyiceberg.table import Table, TableProperties
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
     AssertRefSnapshotId,
     AssertTableUUID,
-    SetPropertiesUpdate,
     SetSnapshotRefUpdate,
 )
 
 from lakebound.tables.iceberg.catalog import LedgerCatalog, later_than, slim
+from lakebound.tables.iceberg.features import locations_of
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
 from lakebound.tables.iceberg.merging import (
     LARGEST_MERGED,
@@ -134,7 +135,7 @@ class SnapshotWriter:
         """
         self._io: FileIO = DraftFileIO(table.io) if isinstance(table.io, StoreFileIO) else table.io
         self._metadata: TableMetadata = table.metadata
-        self._provider = load_location_provider(table.location(), table.metadata.properties)
+        self._provider = locations_of(table.location(), table.metadata.properties)
         self._uuid = uuid.uuid4()
         self._numbers = itertools.count()
         self.written: list[str] = []
@@ -265,20 +266,16 @@ def holding(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
 
 
 def _updates(metadata: TableMetadata, snapshot: Snapshot) -> tuple[Any, Any]:
-    """Return the requirements and updates of a commit for which the table must still be what the handle shows.
-
-    Data files carry no field ids, so a table that was made by somebody else gets the name mapping by which they are read.
-    """
+    """Return the requirements and updates of a commit for which the table must still be what the handle shows."""
     head = {"ref-name": MAIN_BRANCH, "snapshot-id": snapshot.snapshot_id, "type": SnapshotRefType.BRANCH}
-    mapping = {TableProperties.DEFAULT_NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
-    has_mapping = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
     return (
         (
             AssertTableUUID(uuid=metadata.table_uuid),
             AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id}),
+            AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
+            AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),
         ),
         (
-            *(() if has_mapping else (SetPropertiesUpdate(updates=mapping),)),
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate.model_validate(head),
         ),

@@ -16,8 +16,7 @@ from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
-from pyiceberg.table import CommitTableResponse, Table, TableProperties
-from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import MetadataLogEntry
@@ -28,6 +27,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session
 
 from lakebound.storage.location import Location
+from lakebound.tables.iceberg.features import check_no_code, locations_of
 from lakebound.tables.iceberg.known_metadata import Elements, KnownMetadata, as_json, read_metadata
 from lakebound.tables.iceberg.local_files import sync_metadata
 from lakebound.tables.iceberg.store_files import StoreFileIO
@@ -101,6 +101,7 @@ class LedgerCatalog(SqlCatalog):
         current = self.load_table(table.name())
         for requirement in requirements:
             requirement.validate(current.metadata)
+        _check_same(table, current)
         _check_parent(updates, current)
         base = slim(current.metadata)
         appended = update_table_metadata(base, updates, metadata_location=current.metadata_location)
@@ -184,7 +185,20 @@ class LedgerCatalog(SqlCatalog):
         return self._locks.setdefault(identifier, threading.RLock())
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return self._files or super()._load_file_io(properties, location)
+        # Not with the properties that a table brings along: they may name code.
+        return self._files or super()._load_file_io(EMPTY_DICT, location)
+
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        """Do so, but never with a location provider that the table names."""
+        if current_table is not None:
+            check_no_code(current_table.metadata.properties, ".".join(table_identifier))
+        return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
 
     def _write(
         self, before: str, known: KnownMetadata, metadata: TableMetadata, snapshots: list[str], log: list[str], io: FileIO
@@ -200,7 +214,7 @@ class LedgerCatalog(SqlCatalog):
             io: Writes it.
         """
         number = self._parse_metadata_version(before) + 1
-        location = load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(number)
+        location = locations_of(metadata.location, metadata.properties).new_table_metadata_file_location(number)
         rest = metadata.model_dump_json(exclude={"snapshots", "snapshot_log"})
         with io.new_output(location).create() as file:
             file.write(f'{rest[:-1]},"snapshots":'.encode())
@@ -258,6 +272,19 @@ def _is_append(updates: Sequence[TableUpdate]) -> bool:
         and head.ref_name == MAIN_BRANCH
         and head.snapshot_id == added.snapshot.snapshot_id
     )
+
+
+def _check_same(table: Table, current: Table) -> None:
+    """Check that the table is still of the kind for which an append was made; who changes that makes no snapshot.
+
+    Raises:
+        CommitFailedException: It has another format version or location, or other properties.
+    """
+    if table.metadata_location == current.metadata_location:
+        return
+    for what in ("format_version", "location", "properties"):
+        if getattr(table.metadata, what) != getattr(current.metadata, what):
+            raise CommitFailedException(f"somebody else has changed its {what.replace('_', ' ')} since it was read")
 
 
 def _check_parent(updates: Sequence[TableUpdate], current: Table) -> None:

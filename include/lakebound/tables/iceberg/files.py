@@ -13,6 +13,7 @@ from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import (
     DayTransform,
@@ -25,15 +26,16 @@ from pyiceberg.transforms import (
     parse_transform,
 )
 from pyiceberg.typedef import Record
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import IcebergType, PrimitiveType
 
-from lakebound.errors import TableMismatchError
+from lakebound.errors import FilesOutdatedError, TableMismatchError
 from lakebound.redaction import redacted
 from lakebound.spec import table as written
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
-from lakebound.tables.column_facts import FactsByColumn, Leaf, parquet_leaves
+from lakebound.tables.column_facts import FactsByColumn, Leaf
 from lakebound.tables.iceberg.bounds import bounds, partition_value
+from lakebound.tables.iceberg.field_ids import leaves_with_ids, nested_fields
 from lakebound.tables.partition_values import FileRefusedError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
@@ -53,10 +55,12 @@ _TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
 class _Plan:
     """What describing a file needs of a table's metadata; the same for all files of a commit."""
 
+    table: str
     location: str
     spec: PartitionSpec
     columns: dict[int, StatisticsCollector]
     ids: dict[Leaf, int]
+    is_mapped: bool
 
 
 @dataclass
@@ -77,14 +81,16 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
         table: Id of the table, for the message.
 
     Raises:
+        FilesOutdatedError: A file was written for columns or a partitioning that are other ones now.
         TableMismatchError: A file has a column that the table has not, or spans two partitions.
     """
     if not files:
         return []
     schema = metadata.schema()
     columns = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
-    plan = _Plan(metadata.location, metadata.spec(), columns, dict(_ids((), schema.as_struct())))
-    return [_describe(file, plan, table) for file in files]
+    is_mapped = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
+    plan = _Plan(table, metadata.location, metadata.spec(), columns, dict(_ids((), schema.as_struct())), is_mapped)
+    return [_describe(file, plan) for file in files]
 
 
 def path_in(location: str, file: DataFile) -> str:
@@ -97,13 +103,15 @@ def path_in(location: str, file: DataFile) -> str:
     return file.path.uri if location.startswith("file:") else file.path.address
 
 
-def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
+def _describe(file: DataFile, plan: _Plan) -> IcebergDataFile:
+    if file.spec_id not in (None, plan.spec.spec_id):
+        raise FilesOutdatedError(plan.table, "the partitioning")
     try:
         counts = _counts(file.metadata, file.facts, plan)
         lower, upper = _bounds(file, plan)
         partition = _partition(file, plan)
     except (ValueError, KeyError) as exc:
-        raise TableMismatchError(table, f"file {file.path.name} cannot be committed: {redacted(exc)}") from exc
+        raise TableMismatchError(plan.table, f"file {file.path.name} cannot be committed: {redacted(exc)}") from exc
     free_of_nan = {
         plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
     }
@@ -130,18 +138,22 @@ def _describe(file: DataFile, plan: _Plan, table: str) -> IcebergDataFile:
 
 def _counts(footer: pq.FileMetaData, facts: FactsByColumn, plan: _Plan) -> _Counts:
     found = _Counts({}, {}, {})
-    for index, (leaf, _) in enumerate(parquet_leaves(footer.schema.to_arrow_schema())):
-        if leaf not in plan.ids:
+    for index, (leaf, told) in enumerate(leaves_with_ids(footer.schema.to_arrow_schema())):
+        number = plan.ids.get(leaf)
+        if told is not None and told != number:
+            raise FilesOutdatedError(plan.table, f"the column {'.'.join(leaf)}")
+        if number is None:
             raise FileRefusedError(f"the table has no column {'.'.join(leaf)}")
-        number = plan.ids[leaf]
+        if told is None and not plan.is_mapped:
+            raise FileRefusedError(f"its column {'.'.join(leaf)} has no field id, and the table has no name mapping")
         chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
         found.sizes[number] = sum(chunk.total_compressed_size for chunk in chunks)
         if plan.columns[number].mode.type == MetricModeTypes.NONE:
             continue
         found.values[number] = sum(chunk.num_values for chunk in chunks)
-        told = [chunk.statistics for chunk in chunks]
-        if all(one is not None and one.has_null_count for one in told):
-            found.nulls[number] = sum(one.null_count for one in told)
+        statistics = [chunk.statistics for chunk in chunks]
+        if all(one is not None and one.has_null_count for one in statistics):
+            found.nulls[number] = sum(one.null_count for one in statistics)
         elif leaf in facts and (nulls := facts[leaf].nulls) is not None:
             found.nulls[number] = nulls
     return found
@@ -179,14 +191,7 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
 
 def _ids(path: Leaf, kind: IcebergType) -> Iterator[tuple[Leaf, int]]:
     """Yield path and field id of each column of a Parquet file; in a path a name with a dot is one part."""
-    inside: list[NestedField] = []
-    if isinstance(kind, StructType):
-        inside = list(kind.fields)
-    elif isinstance(kind, ListType):
-        inside = [kind.element_field]
-    elif isinstance(kind, MapType):
-        inside = [kind.key_field, kind.value_field]
-    for field in inside:
+    for field in nested_fields(kind):
         if isinstance(field.field_type, PrimitiveType):
             yield (*path, field.name), field.field_id
         else:

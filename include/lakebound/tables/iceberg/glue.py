@@ -72,4 +72,5 @@ class GlueLedgerCatalog(GlueCatalog):
         return self.read(identifier)[1]
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return self._files or super()._load_file_io(properties, location)
+        # Not with the properties that a table brings along: they may name code.
+        return self._files or super()._load_file_io(EMPTY_DICT, location)

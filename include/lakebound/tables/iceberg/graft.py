@@ -17,13 +17,13 @@ from typing import Any, Literal
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import UNASSIGNED_SEQ, ManifestFile, read_manifest_list, write_manifest_list
 from pyiceberg.table import Table, TableProperties
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.tables.iceberg.append import commit_snapshot
 from lakebound.tables.iceberg.catalog import later_than
+from lakebound.tables.iceberg.features import locations_of
 from lakebound.tables.iceberg.local_files import local_path, sync_contents
 from lakebound.tables.iceberg.manifests import AvroFields
 from lakebound.tables.iceberg.merging import EncodedEntries
@@ -86,7 +86,7 @@ def graft(
         manifests = _manifests(current, table.io, prepared, name)
     except FileNotFoundError as exc:
         raise StalePreparedError(name, f"a file of it is gone ({exc})") from exc
-    provider = load_location_provider(table.location(), table.metadata.properties)
+    provider = locations_of(table.location(), table.metadata.properties)
     location = provider.new_metadata_location(f"snap-{prepared.snapshot['snapshot-id']}-1-{uuid.uuid4()}.avro")
     sequence_number = table.metadata.next_sequence_number()
     compression = table.metadata.properties.get(

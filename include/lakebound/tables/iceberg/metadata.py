@@ -12,13 +12,13 @@ from pydantic_core import to_json
 from pyiceberg.catalog.sql import IcebergTables
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import TableProperties
-from pyiceberg.table.locations import load_location_provider
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.iceberg.catalog import LedgerCatalog, later_than
+from lakebound.tables.iceberg.features import locations_of
 from lakebound.tables.iceberg.local_files import sync_locations
 from lakebound.tables.iceberg.metadata_json import Body, parse_body
 from lakebound.tables.iceberg.open import AnyCatalog
@@ -189,7 +189,7 @@ def next_location(location: str, properties: dict[str, str], old: str) -> str:
         old: The metadata file before.
     """
     number = old.rpartition("/")[2].split("-", 1)[0]
-    provider = load_location_provider(location, properties)
+    provider = locations_of(location, properties)
     return provider.new_table_metadata_file_location(int(number) + 1 if number.isdigit() else 0)
 
 

@@ -7,7 +7,6 @@ from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from lakebound.errors import CommitRefusedError, TableMismatchError
@@ -18,32 +17,6 @@ from lakebound.tables.schemas import normalise_schema
 def arrow_columns(schema: Schema) -> pa.Schema:
     """Return a table's columns as Arrow has them, without Iceberg's ids."""
     return normalise_schema(schema_to_pyarrow(schema, include_field_ids=False))
-
-
-def check_column_ids(metadata: TableMetadata, table: str) -> None:
-    """Check that data files are read into the columns as which they were written: they name columns, and no ids.
-
-    The mapping of names to ids is a property that was written when the table was made. A catalog that then gives the columns
-    ids of its own leaves it as it is, and a reader would look for one column's values in another.
-
-    Args:
-        metadata: Of the table.
-        table: Its name, for the message.
-
-    Raises:
-        TableMismatchError: The mapping names a column by an id that is another one's.
-    """
-    mapping = metadata.name_mapping()
-    if mapping is None:
-        return
-    for name, field_id in metadata.schema()._name_to_id.items():
-        mapped = mapping._field_by_name.get(name)
-        if mapped is not None and mapped.field_id != field_id:
-            raise TableMismatchError(
-                table,
-                f"the id of its column {name} is {field_id}, and by its name mapping {mapped.field_id}: the catalog has given "
-                "the columns ids of its own, so that values would be read into other columns. Use another catalog",
-            )
 
 
 def change(handle: Table, plan: SchemaPlan, table: str) -> None:
@@ -59,6 +32,7 @@ def change(handle: Table, plan: SchemaPlan, table: str) -> None:
         TableMismatchError: Iceberg does not allow the change.
     """
     try:
+        _check_new_names(handle, plan, table)
         with handle.update_schema() as update:
             for addition in plan.additions:
                 update.add_column(addition.path, _type(handle, addition.type))
@@ -70,6 +44,21 @@ def change(handle: Table, plan: SchemaPlan, table: str) -> None:
         raise CommitRefusedError(table, str(exc)) from exc
     except (ValueError, ValidationError) as exc:
         raise TableMismatchError(table, f"its columns cannot be changed: {exc}") from exc
+
+
+def _check_new_names(handle: Table, plan: SchemaPlan, table: str) -> None:
+    """Check that no new column gets the values that files without field ids hold for another one, by the name mapping."""
+    mapping = handle.metadata.name_mapping()
+    taken = {} if mapping is None else mapping._field_by_name
+    for addition in plan.additions:
+        name = ".".join(addition.path)
+        if name in taken:
+            raise TableMismatchError(
+                table,
+                f"a column {name} was renamed or dropped by somebody else, and files of an older version of Lakebound hold its "
+                f"values under that name: a new column {name} would get them. Compact the whole table, and remove its property "
+                "schema.name-mapping.default; or give the new column another name. The runbook schema-changed shows how",
+            )
 
 
 def _type(handle: Table, kind: pa.DataType) -> IcebergType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from uuid import UUID
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -28,6 +29,8 @@ from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
+from lakebound.tables.iceberg.features import check_features
+from lakebound.tables.iceberg.field_ids import check_name_mapping, with_ids
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
@@ -38,7 +41,7 @@ from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catal
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.replacing import replace_files
-from lakebound.tables.iceberg.schema import arrow_columns, change, check_column_ids
+from lakebound.tables.iceberg.schema import arrow_columns, change
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import DeltaReplacement, Prepared, SnapshotExpiry, StalePreparedError
@@ -81,6 +84,9 @@ class IcebergTable:
         self._epoch = 0
         self._history: TableMetadata | None = None
         self._encoded = EncodedEntries()
+        self._layout: tuple[tuple[UUID, str, int, int], FileLayout] | None = None
+        self._schema: tuple[tuple[UUID, int], pa.Schema] | None = None
+        self._checked: tuple[int, int, dict[str, str]] | None = None
         self._attempts = Attempts()
 
     @property
@@ -100,7 +106,7 @@ class IcebergTable:
             self._identifier,
             columns,
             partition_spec=partition_spec(self._spec, columns),
-            properties=self._new_properties(columns),
+            properties=self._new_properties(),
         )
         written = self._places.file_at(transaction.table_metadata.location) / "metadata"
         if isinstance(self._catalog, LedgerCatalog):
@@ -119,7 +125,7 @@ class IcebergTable:
         """Make the table's metadata, in memory."""
         try:
             columns = self._columns(schema)
-            fields, properties = partition_spec(self._spec, columns), self._new_properties(columns)
+            fields, properties = partition_spec(self._spec, columns), self._new_properties()
             made = new_table_metadata(columns, fields, UNSORTED_SORT_ORDER, "file:///nowhere", properties)
             for field in made.spec().fields:
                 validate_partition_name(field.name, field.transform, field.source_id, made.schema(), set())
@@ -130,9 +136,8 @@ class IcebergTable:
         check_partitioning(self._spec.id, "iceberg", self._spec.partition_fields(), schema)
         return assign_fresh_schema_ids(Catalog._convert_schema_if_needed(normalise_schema(schema)))
 
-    def _new_properties(self, columns: Schema) -> dict[str, str]:
-        mapping = {TableProperties.DEFAULT_NAME_MAPPING: columns.name_mapping.model_dump_json()}
-        return {**_DEFAULTS, **self._spec.properties, **_FORCED, **mapping}
+    def _new_properties(self) -> dict[str, str]:
+        return {**_DEFAULTS, **self._spec.properties, **_FORCED}
 
     def partition_names(self) -> tuple[str, ...]:
         """Names of the partition fields that are no columns."""
@@ -145,7 +150,11 @@ class IcebergTable:
 
     def schema(self) -> pa.Schema:
         """The table's columns, ``_kafka`` included."""
-        return arrow_columns(self._table().schema())
+        metadata = self._table().metadata
+        made_for = (metadata.table_uuid, metadata.current_schema_id)
+        if self._schema is None or self._schema[0] != made_for:
+            self._schema = made_for, arrow_columns(metadata.schema())
+        return self._schema[1]
 
     def set_properties(self, properties: Mapping[str, str], entry: Entry | None) -> None:
         """Set properties. It makes no snapshot, so the entry that counts stays where it is."""
@@ -160,17 +169,22 @@ class IcebergTable:
 
     def layout(self) -> FileLayout:
         """Where data files go: the folder ``data`` in the table's location, by its default partitioning."""
-        handle = self._table()
-        fields = partition_fields(handle.metadata.spec(), handle.metadata.schema(), self._spec.id)
-        return FileLayout(self._spec.id, "iceberg", self._places.file_at(handle.location()) / "data", fields)
+        metadata = self._table().metadata
+        self._check_features(metadata)
+        made_for = (metadata.table_uuid, metadata.location, metadata.current_schema_id, metadata.default_spec_id)
+        if self._layout is None or self._layout[0] != made_for:
+            fields = partition_fields(metadata.spec(), metadata.schema(), self._spec.id)
+            columns = with_ids(self.schema(), metadata.schema())
+            folder = self._places.file_at(metadata.location) / "data"
+            self._layout = made_for, FileLayout(self._spec.id, "iceberg", folder, fields, columns, metadata.default_spec_id)
+        return self._layout[1]
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
         handle = self._table()
         check_pointer(self._catalog, self._spec, self._places)
         handle.refresh()
-        if not self._is_seen:
-            check_column_ids(handle.metadata, self._spec.id)
+        check_name_mapping(handle.metadata, self._spec.id)
         self._history, handle.metadata = handle.metadata, slim(handle.metadata)
         try:
             found = counting(self.entries())
@@ -262,6 +276,13 @@ class IcebergTable:
             raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        self._check_features(self._table().metadata)
+
+    def _check_features(self, metadata: TableMetadata) -> None:
+        checked = (metadata.format_version, metadata.current_schema_id, metadata.properties)
+        if checked != self._checked:
+            check_features(metadata, self._spec.id)
+            self._checked = checked
 
     def has_moved_on(self) -> bool:
         """Whether the catalog names another metadata file than the handle's."""
@@ -372,7 +393,9 @@ class IcebergTable:
     def _newest(self) -> PyIcebergTable:
         """Return a handle of its own to commit by; refuse it where the catalog is an older copy."""
         check_pointer(self._catalog, self._spec, self._places)
-        return self._current()
+        newest = self._current()
+        check_features(newest.metadata, self._spec.id)
+        return newest
 
     def _current(self) -> PyIcebergTable:
         """Return a handle of its own, so that reading never moves the one that commits."""

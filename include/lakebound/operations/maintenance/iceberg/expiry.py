@@ -22,6 +22,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location, delete_all
 from lakebound.tables.iceberg.catalog import LedgerCatalog
 from lakebound.tables.iceberg.expirable import collects_garbage, expirable
+from lakebound.tables.iceberg.features import check_body
 from lakebound.tables.iceberg.metadata import Changed, change, read_table
 from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.iceberg.open import open_catalog
@@ -62,6 +63,7 @@ def expire(
     asked = set(step.snapshot_ids)
 
     def without_asked(body: Body) -> Body | None:
+        check_body(body, table.id)
         if not collects_garbage(body):
             raise CollectionForbiddenError(table.id)
         ids = expirable(asked, body, table.id)

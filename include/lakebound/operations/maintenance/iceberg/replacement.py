@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
-from lakebound.errors import CommitRefusedError, TableMismatchError
+from lakebound.errors import CommitRefusedError, FilesOutdatedError, TableFeatureError, TableMismatchError
 from lakebound.ledger.entry import carried
 from lakebound.operations.maintenance.engines import StepLostError, UnknownLedgerError
 from lakebound.storage.location import delete_all
@@ -85,7 +85,9 @@ def _commit(opened: IcebergTable, replacement: Replacement, known: KnownManifest
             if exc.is_replaced:
                 return attempt
             raise StepLostError(table, str(exc), attempt) from exc
-        except (UnknownLedgerError, StepLostError, TableMismatchError):
+        except FilesOutdatedError as exc:
+            raise StepLostError(table, str(exc), attempt) from exc
+        except (UnknownLedgerError, StepLostError, TableFeatureError, TableMismatchError):
             raise
         except CommitRefusedError:
             turn()

@@ -27,6 +27,7 @@ from lakebound.operations.maintenance.steps import Compact, StepEffect
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import DataFileWriter, wait_stored
+from lakebound.tables.iceberg.features import check_features
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.iceberg.health import partition_texts
 from lakebound.tables.iceberg.live_files import KnownManifests, LiveFile, LiveFiles, has_deletes
@@ -90,6 +91,7 @@ class FileRewriter:
         """
         handle = self._handle(table)
         _check_rewritable(handle, table)
+        check_features(handle.metadata, table.id)
         reader = RowReader(handle, table.id, self._places)
         work = _Work(table, step, handle, reader, KnownManifests(), time.monotonic() + _STEP_SECONDS)
         done = StepEffect()
@@ -119,7 +121,10 @@ class FileRewriter:
     def _rewrite(self, work: _Work, bins: Sequence[Sequence[LiveFile]]) -> StepEffect:
         table, inputs = work.table, [one for files in bins for one in files]
         opened = IcebergTable(table, self._places)
-        writer = DataFileWriter(opened.layout(), "compacted")
+        layout = opened.layout()
+        if not work.reader.columns.equals(layout.columns, check_metadata=True):
+            raise StepLostError(table.id, "its columns were changed meanwhile")
+        writer = DataFileWriter(layout, "compacted")
         try:
             for files in bins:
                 for rows in _in_row_groups(work.reader, files, work.step.order_by):
