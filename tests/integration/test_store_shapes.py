@@ -22,8 +22,10 @@ from tests.support.stores import expected
 from tests.support.stores.expected import Contents
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
+from tests.support.tables.rewinding import described
 
 from lakebound.errors import StoreRefusedError, StoreShapeError
+from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
 from lakebound.spec.to_stores import ToStoreSpec
 
 pytestmark = pytest.mark.integration
@@ -169,6 +171,21 @@ def test_another_yaml_is_refused_by_its_field_or_right(server: Server, home: Pat
     again = start(home, server, name, first)
     again.land_next()
     assert server.read(name, first["key"]) == model(first, first, again)
+
+
+def test_the_doctor_says_that_a_start_would_be_refused(server: Server, home: Path) -> None:
+    name = next(NAMES)
+    app = start(home, server, name, GRAMMAR["sums"])
+    app.land_next()
+    for yaml, told in (
+        (GRAMMAR["sums"], None),
+        (GRAMMAR["two sums"], "counters.sums: 'number'"),
+        (GRAMMAR["rows"], "counters: "),
+    ):
+        pipeline = described(pipeline=app.pipeline, to_stores=[{"name": name, **yaml, **server.login}])
+        found = look_at_stores(pipeline).refusals
+        assert {*found} == ({pipeline.to_stores[0].id} if told else set())
+        assert told is None or told in found[pipeline.to_stores[0].id]
 
 
 @pytest.mark.parametrize(("old", "new"), sorted(ADDED))
