@@ -44,6 +44,7 @@ RUNBOOKS = (
     "target-topic",
     "topic-missing",
     "topic-recreated",
+    "transform-refused",
     "two-drivers",
     "validation-failed",
 )
