@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.tables.local_tables import genesis, landed_offsets, lander, make_table, offsets, rows
+from tests.support.tables.local_tables import Lander, genesis, landed_offsets, lander, make_table, offsets, rows
 from tests.support.tables.maintained import compaction, content, live_files_of, small_commits, stale_carries
 
 from lakebound.ledger.entry import Entry
@@ -22,6 +22,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.draft import SCRATCH, forget_scratch
 from lakebound.tables.places import Places
+from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import open_table
 
 PLAIN = TableSpec(format="delta", name="shop.orders")
@@ -174,6 +175,36 @@ def test_a_table_whose_files_do_not_tell_its_rows_is_not_compacted(at: Places) -
     small_commits(spec, at, 3)
     with pytest.raises(UnknownFeaturesError, match="deletionVectors"):
         DeltaEngine(at).compact(spec, compaction(spec))
+
+
+@pytest.mark.parametrize("in_list", [False, True])
+def test_a_map_whose_values_got_a_field_is_compacted(in_list: bool, at: Places) -> None:
+    def of(*fields: str) -> pa.DataType:
+        found = pa.map_(pa.string(), pa.struct([(name, pa.int32()) for name in fields]))
+        return pa.list_(pa.field("element", found)) if in_list else found
+
+    def batch(offset: int, *fields: str) -> pa.Table:
+        value = [("k", dict.fromkeys(fields, offset))]
+        values = pa.array([[value] if in_list else value], of(*fields))
+        return rows(offset, offset + 1).append_column(pa.field("props", values.type), values)
+
+    table = open_table(PLAIN, at)
+    table.create(batch(0, "a").schema, genesis())
+    app = Lander(table, table.read_ledger())
+    app.open()
+    for offset in range(3):
+        app.land(offset, offset + 1, write_data_files(batch(offset, "a"), table.layout(), "old"))
+    path = ("element", "value", "b") if in_list else ("value", "b")
+    table.change_schema(SchemaPlan(additions=(Addition(("props", *path), pa.int32()),)), None)
+    app = lander(PLAIN, at)
+    app.land(3, 4, write_data_files(batch(3, "a", "b"), app.table.layout(), "new"))
+    before = [one.read_bytes() for one in sorted(at.delta_path(PLAIN).glob("old*.parquet"))]
+    done = DeltaEngine(at).compact(PLAIN, compaction(PLAIN))
+    assert (done.files_before, done.files_after) == (4, 1)
+    assert before == [path.read_bytes() for path in sorted(at.delta_path(PLAIN).glob("old*.parquet"))]
+    found = pa.table(DeltaTable(str(at.delta_path(PLAIN))).to_pyarrow_table()).sort_by("id")["props"].to_pylist()
+    expected = [[("k", {"a": offset, "b": offset if offset == 3 else None})] for offset in range(4)]
+    assert found == ([[one] for one in expected] if in_list else expected)
 
 
 def test_what_a_killed_rewrite_left_is_forgotten(at: Places) -> None:

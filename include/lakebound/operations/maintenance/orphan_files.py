@@ -25,7 +25,9 @@ from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
 from lakebound.tables.delta.checkpoints import log_names, parse, whole_checkpoints
+from lakebound.tables.delta.features import check_may
 from lakebound.tables.delta.log import commit_lines
+from lakebound.tables.delta.open import open_delta, read_shape
 from lakebound.tables.iceberg.metadata import read_table
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
@@ -73,6 +75,7 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
 
     Raises:
         TableGoneError: There is no such table.
+        TableFeatureError: It has a feature under which it is not known which files are needed.
         LakeboundError: It cannot be told which files are needed: nothing is moved then.
     """
     place = _place_of(table, places)
@@ -128,6 +131,7 @@ def _place_of(table: TableSpec, places: Places) -> Location:
         folder = places.folder(table)
         if not DeltaTable.is_deltatable(folder.address, folder.delta_options):
             raise TableGoneError(table.id)
+        check_may(table.id, read_shape(open_delta(folder, table.id)), "vacuum")
         return folder
     found = read_table(open_catalog(places), table, places)
     if found is None:

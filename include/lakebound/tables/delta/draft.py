@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from deltalake import DeltaTable, PostCommitHookProperties
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
@@ -24,6 +25,8 @@ from lakebound.storage.location import Location
 from lakebound.storage.requests import each
 from lakebound.tables.delta.checkpoints import base_version, is_readable, list_log, log_names
 from lakebound.tables.delta.log import commit_file, last_checkpoint
+
+T = TypeVar("T")
 
 SCRATCH = "_compaction"
 """Folder in a table's: readers and VACUUM skip names with an underscore."""
@@ -70,6 +73,19 @@ def write_checkpoint(folder: Location, version: int) -> None:
         _publish(sorted(made.glob(f"{version:020d}.checkpoint*")), folder)
         if version > last_checkpoint(folder):
             _publish([made / _HINT], folder)
+
+
+def checkpoint_of(folder: Location, version: int, read: Callable[[Path], T]) -> T:
+    """Return what is read of a version's state, as a checkpoint in one file; the table's log gets none.
+
+    Args:
+        folder: The table's.
+        version: The version; its commit is in the log.
+        read: Reads the checkpoint, which is gone afterwards.
+    """
+    with _linked_log(folder, version, version) as scratch:
+        DeltaTable(str(scratch), version=version).create_checkpoint()
+        return read(scratch / "_delta_log" / f"{version:020d}.checkpoint.parquet")
 
 
 def _publish(made: Sequence[Path], folder: Location) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -9,6 +12,8 @@ from lakebound.errors import TableUnreadableError
 from lakebound.first_line import first_line
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
+from lakebound.tables.delta.features import TableShape, check_known, shape_of
+from lakebound.tables.delta.log import commit_file, commit_lines
 from lakebound.tables.outages import passes
 
 _TRIES = 200
@@ -32,6 +37,7 @@ def open_delta(folder: Location, table: str) -> DeltaTable:
         table: Its id, for the message.
 
     Raises:
+        TableFeatureError: It has a feature under which not even its log can be read.
         TableUnreadableError: Its log is there, and cannot be read.
     """
     try:
@@ -41,7 +47,33 @@ def open_delta(folder: Location, table: str) -> DeltaTable:
     except (DeltaError, ValueError) as exc:
         if passes(exc):
             raise
+        check_known(table, newest_features(folder))
         raise TableUnreadableError(table, first_line(exc), last_readable(folder)) from exc
+
+
+def read_shape(handle: DeltaTable) -> TableShape:
+    """Return what the version of a handle asks of its writers; nothing is read but the handle."""
+    protocol, metadata, schema = handle.protocol(), handle.metadata(), handle.schema()
+    try:
+        columns = pa.schema(schema.to_arrow())
+    except (DeltaError, ValueError, pa.ArrowException):
+        columns = None
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    return shape_of(features, metadata.configuration, metadata.partition_columns, schema.to_json(), columns)
+
+
+def newest_features(folder: Location) -> frozenset[str]:
+    """Return the features that the newest protocol among a log's JSON commits names; none where there is no such commit."""
+    for version in sorted((file.version for file in list_log(folder) if file.is_commit), reverse=True):
+        try:
+            text = commit_file(folder, version).read().decode()
+        except FileNotFoundError:
+            break  # cleaned up meanwhile
+        for line in commit_lines(text) if '"protocol"' in text else ():
+            protocol = json.loads(line).get("protocol")
+            if protocol is not None:
+                return frozenset((*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())))
+    return frozenset()
 
 
 def last_readable(folder: Location) -> int | None:

@@ -14,6 +14,7 @@ from lakebound.storage.location import Location
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, duration_ms
 from lakebound.tables.delta.log import commit_lines, counting_entry
 from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.vectors import INLINE, vector_file
 from lakebound.tables.outages import tells_nothing
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import PastVersion, TableVersion, VersionGoneError
@@ -60,11 +61,14 @@ def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) ->
 
 
 def files_of_commit(text: str) -> Iterator[str]:
-    """Yield the files that a commit adds, as the log names them."""
+    """Yield the files that a commit adds, and those with their deletion vectors, as the log names them."""
     for line in commit_lines(text):
         action = json.loads(line)
         if "add" in action:
             yield action["add"]["path"]
+            vector = vector_file(action["add"].get("deletionVector") or INLINE)
+            if vector is not None:
+                yield vector
 
 
 def missing(folder: Location, names: Iterable[str]) -> tuple[str, ...]:

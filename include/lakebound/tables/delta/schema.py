@@ -13,8 +13,9 @@ from lakebound.errors import CommitRefusedError, TableMismatchError
 from lakebound.ledger.entry import Entry, encode
 from lakebound.storage.location import Location
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
+from lakebound.tables.delta.features import check_may
 from lakebound.tables.delta.log import counting_entry
-from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.open import open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.schema_change import Addition, SchemaPlan
@@ -31,9 +32,10 @@ def add_columns(folder: Location, plan: SchemaPlan, entry: Entry | None, table: 
 
     Raises:
         CommitRefusedError: Another commit was faster.
+        TableFeatureError: The table has a feature with which its metadata is not changed here.
         TableMismatchError: Delta does not allow the change.
     """
-    handle = open_at(folder)
+    handle = open_delta(folder, table)
 
     def add(scratch: DeltaTable, options: dict[str, Any]) -> None:
         fields = Schema.from_arrow(_changed(pa.schema(handle.schema().to_arrow()), plan.additions)).fields
@@ -53,18 +55,20 @@ def set_properties(folder: Location, properties: Mapping[str, str], entry: Entry
 
     Raises:
         CommitRefusedError: Another commit was faster.
+        TableFeatureError: The table has a feature with which its metadata is not changed here.
         TableMismatchError: Delta refuses one of them.
     """
 
     def change(scratch: DeltaTable, options: dict[str, Any]) -> None:
         scratch.alter.set_table_properties(dict(properties), raise_if_not_exists=False, **options)
 
-    _alter(folder, open_at(folder), change, entry, table)
+    _alter(folder, open_delta(folder, table), change, entry, table)
 
 
 def _alter(
     folder: Location, handle: DeltaTable, change: Callable[[DeltaTable, dict[str, Any]], None], entry: Entry | None, table: str
 ) -> None:
+    check_may(table, read_shape(handle), "alter")
     metadata = {} if entry is None else {"userMetadata": encode(entry)}
     options = {
         "commit_properties": CommitProperties(custom_metadata=metadata, max_commit_retries=0),

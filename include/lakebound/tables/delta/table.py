@@ -18,6 +18,8 @@ from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
+from lakebound.tables.delta.features import Act, TableShape, check_known, check_may, check_restorable
+from lakebound.tables.delta.fitting import check_columns, check_not_null, check_partitioned
 from lakebound.tables.delta.foreign_changes import foreign_changes
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
@@ -29,7 +31,7 @@ from lakebound.tables.delta.log import (
     statistics_columns,
     with_kafka_statistics,
 )
-from lakebound.tables.delta.open import open_at, open_delta
+from lakebound.tables.delta.open import newest_features, open_at, open_delta, read_shape
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
@@ -64,7 +66,8 @@ class DeltaLakeTable:
 
     A commit is a compare-and-swap: it takes the version after the newest that this object has seen, or fails. Beside it stands
     the ``txn`` of one constant app id, which other engines honour, too. The handle may be older than that version: the table's
-    columns and properties are the same, since all commits in between are this object's own.
+    columns and properties are the same, since all commits in between are this object's own. So what the table asks of its
+    writers is read with the ledger, and is true for each commit until the next reading.
     """
 
     def __init__(self, spec: TableSpec, places: Places) -> None:
@@ -78,6 +81,8 @@ class DeltaLakeTable:
         self._columns: dict[tuple[str, ...], pa.DataType] | None = None
         self._tip = NO_TABLE
         self._checkpoint: int | None = None
+        self._shape = TableShape(frozenset())
+        self._first_columns: pa.Schema | None = None
 
     @property
     def spec(self) -> TableSpec:
@@ -142,12 +147,7 @@ class DeltaLakeTable:
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Refresh the handle and return the entry that counts."""
-        handle = self._table()
-        try:
-            handle.update_incremental()
-        except OSError:
-            self._handle = None  # its keys may have been renewed since
-            raise
+        handle = self._refreshed()
         version = handle.version()
         try:
             found = counting_entry(self._folder, version, self._spec.id)
@@ -160,15 +160,32 @@ class DeltaLakeTable:
         self._is_seen = True
         self._checkpoint = None
         self._tip, self._columns = read_tip(self._folder, version, self._spec.id), None
+        self._shape = read_shape(handle)
+        if self._first_columns is None:
+            self._first_columns = self._shape.columns
         self._epoch = found.entry.epoch if found else 0
         if found is None or int(found.version) == version:
             return LedgerView(found.entry if found else None, str(version))
         return LedgerView(found.entry, str(version), foreign_changes(self._folder, int(found.version), version))
 
+    def _refreshed(self) -> DeltaTable:
+        """Return the handle at the newest version."""
+        handle = self._table()
+        try:
+            handle.update_incremental()
+        except OSError:
+            self._handle = None  # its keys may have been renewed since
+            raise
+        except (DeltaError, ValueError):
+            check_known(self._spec.id, newest_features(self._folder))
+            raise
+        return handle
+
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
         """Commit files and entry as the version after the handle's."""
-        self._check_may_commit(entry)
-        self._tip = self._append(files, entry, self._tip)
+        self._check_may_commit(entry, "append")
+        self._check_fit(files)
+        self._tip = self._append(files, entry, self._tip, self._shape)
         self._epoch = entry.epoch
         if self._reloaded is not None:
             self._handle, self._reloaded = self._reloaded, None
@@ -176,19 +193,29 @@ class DeltaLakeTable:
 
     def commit_prepared(self, prepared: Prepared, entry: Entry) -> str:
         """Commit a replacement of files as the version after the handle's."""
-        self._check_may_commit(entry)
+        self._check_may_commit(entry, "replace")
         if not isinstance(prepared, DeltaReplacement):
             raise StalePreparedError(self._spec.id, f"a Delta table has no {prepared.kind}")
+        if self._shape.has_vectors:
+            raise StalePreparedError(self._spec.id, "rows of its files may be deleted by deletion vectors")
         check_replaceable(self._folder, prepared, self._tip, self._spec.id)
         self._tip = put(self._folder, self._tip, replacement_text(prepared, entry), self._spec.id)
         self._epoch = entry.epoch
         return str(self._tip.version)
 
-    def _check_may_commit(self, entry: Entry) -> None:
+    def _check_may_commit(self, entry: Entry, act: Act) -> None:
         if not self._is_seen:
             raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")
         if entry.epoch < self._epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
+        check_may(self._spec.id, self._shape, act)
+
+    def _check_fit(self, files: Sequence[DataFile]) -> None:
+        """Check that the files are for the table as it is now; whoever wrote them may have seen it as it was."""
+        check_partitioned(self._spec.id, self._shape, files)
+        check_not_null(self._spec.id, self._shape, files)
+        if self._shape.columns != self._first_columns:
+            check_columns(self._spec.id, self._shape, files)
 
     def has_moved_on(self) -> bool:
         """Whether the log has a version after the handle's."""
@@ -213,20 +240,21 @@ class DeltaLakeTable:
         A protocol that was raised since is kept. The version that is current already gets its entry by an empty commit:
         deltalake restores older ones only.
         """
-        handle, self._is_seen = self._table(), False
-        handle.update_incremental()
+        handle, self._is_seen = self._refreshed(), False
         found = counting(self.entries())
         if found is not None and found.entry.epoch > entry.epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
-        tip = read_tip(self._folder, handle.version(), self._spec.id)
+        tip, shape = read_tip(self._folder, handle.version(), self._spec.id), read_shape(handle)
         try:
             if int(version) == tip.version:
-                return str(self._append([], entry, tip).version)
-            return str(put(self._folder, tip, self._draft_of_restore(int(version), entry, tip.version), self._spec.id).version)
+                check_may(self._spec.id, shape, "append")
+                return str(self._append([], entry, tip, shape).version)
+            text = self._draft_of_restore(int(version), entry, tip.version, shape)
+            return str(put(self._folder, tip, text, self._spec.id).version)
         finally:
             self._handle = None
 
-    def _draft_of_restore(self, version: int, entry: Entry, newest: int) -> str:
+    def _draft_of_restore(self, version: int, entry: Entry, newest: int, shape: TableShape) -> str:
         def restore(scratch: DeltaTable) -> None:
             scratch.restore(
                 version,
@@ -236,6 +264,7 @@ class DeltaLakeTable:
             )
 
         try:
+            check_restorable(self._spec.id, shape, read_shape(open_at(self._folder, version)))
             text = draft_commit(self._folder, newest, restore, back_to=version)
         except DeltaError as exc:
             if tells_nothing(exc):
@@ -304,11 +333,10 @@ class DeltaLakeTable:
     def _newest(self) -> int:
         return max(self._tip.version, self._table().version())
 
-    def _append(self, files: Sequence[DataFile], entry: Entry, tip: Tip) -> Tip:
+    def _append(self, files: Sequence[DataFile], entry: Entry, tip: Tip, shape: TableShape) -> Tip:
         """Append as exactly the version after the newest, which the tip must be."""
-        handle = self._table()
         described = [(file, self._statistics(file)) for file in files]
-        text = append_text(self._folder, handle, tip.version, Append(described, entry, self._next_number(entry)))
+        text = append_text(self._folder, shape.partition_by, Append(described, entry, self._next_number(entry)))
         return put(self._folder, tip, text, self._spec.id, files)
 
     def _next_number(self, entry: Entry) -> int:

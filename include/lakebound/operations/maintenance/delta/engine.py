@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -27,10 +28,12 @@ from lakebound.tables.delta.actions import CommitInfo, commit_text
 from lakebound.tables.delta.checkpoints import base_version, deletable, is_readable, list_log, whole_checkpoints
 from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
+from lakebound.tables.delta.features import TableShape, check_may
 from lakebound.tables.delta.log import carried_at, counting_entry, last_checkpoint
-from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.open import open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
+from lakebound.tables.delta.vectors import needed_files
 from lakebound.tables.places import Places
 
 _COMMIT_ATTEMPTS = 100
@@ -43,11 +46,6 @@ _MIN_UNREFERENCED_HOURS = 72
 _LONGEST_WAIT_SECONDS = 0.5
 _SCRATCH_SECONDS = 6 * 3600.0
 _MIN_REMOVED_HOURS = 1
-_HARMLESS_FEATURES = frozenset(
-    ("timestampNtz", "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "v2Checkpoint", "vacuumProtocolCheck")
-)
-"""Of a table whose files may be replaced by files with the same rows, without more being said in the log."""
-_COLUMN_MAPPING_READER = 2
 
 
 class RetentionTooShortError(LakeboundError):
@@ -96,13 +94,14 @@ class DeltaEngine:
             hand_over: Has the stream make the commit; None: it is made here.
 
         Raises:
-            UnknownFeaturesError: The table uses features under which a file's rows are not what the file holds.
+            TableFeatureError: The table has a feature with which its files are not replaced here.
+            UnknownFeaturesError: Rows of its files may be deleted without the file being replaced.
         """
         check_ledger(table, self._places)
         root = self._places.folder(table)
         with _translated(table):
             handle = self._open(table)
-            _check_rewritable(handle, table)
+            _check_rewritable(read_shape(handle), table)
             files = [file for file in live_files(handle) if dict(file.partition) == step.partition or not step.partition]
             if not step.order_by:
                 files = [file for file in files if file.size_bytes < step.below_bytes]
@@ -149,6 +148,7 @@ class DeltaEngine:
         path = self._places.folder(table)
         with _translated(table):
             handle = self._open(table)
+            check_may(table.id, read_shape(handle), "checkpoint")
             before = last_checkpoint(path)
             if before >= handle.version():
                 return StepEffect()
@@ -164,7 +164,9 @@ class DeltaEngine:
         path = self._places.folder(table)
         log = path / "_delta_log"
         with _translated(table):
-            newest = self._open(table).version()
+            handle = self._open(table)
+            check_may(table.id, read_shape(handle), "clean_log")
+            newest = handle.version()
         limit = min(step.before_version, _entry_version(path, newest, table))
         hint = last_checkpoint(path)  # readers start from it where it is there
         limit = min(limit, hint) if hint >= 0 else limit
@@ -196,7 +198,10 @@ class DeltaEngine:
         Delta's default of seven days is no promise of the table's: it only lets log checkpoints name a removed file for so
         long, and a LITE VACUUM that comes later does not find it.
 
+        Files with deletion vectors go when no version within the retention names them: deltalake does not know of them.
+
         Raises:
+            TableFeatureError: The table has a feature with which files are not deleted here.
             RetentionTooShortError: The table's property promises to keep them longer.
         """
         check_ledger(table, self._places)
@@ -205,10 +210,15 @@ class DeltaEngine:
         hours = math.ceil(step.retention_seconds / 3600)
         with _translated(table):
             handle = self._open(table)
+            shape = read_shape(handle)
+            check_may(table.id, shape, "vacuum")
             _check_retention(table, hours, handle)
             options: dict[str, Any] = {"full": is_full, "enforce_retention_duration": False}
             hours = max(hours, _MIN_UNREFERENCED_HOURS) if is_full else hours
-            found = handle.vacuum(hours, dry_run=True, **options)
+            needed = (
+                needed_files(path, handle, int(time.time() * 1000) - hours * 3_600_000) if shape.has_vectors else frozenset()
+            )
+            found = [name for name in handle.vacuum(hours, dry_run=True, **options) if unquote(name) not in needed]
             if not found:
                 return StepEffect()
             paths = [on_disk(path, name) for name in found]
@@ -236,7 +246,7 @@ class DeltaEngine:
         raise StepLostError(table.id, f"its commit was refused {_COMMIT_ATTEMPTS} times", _COMMIT_ATTEMPTS)
 
     def _open(self, table: TableSpec) -> DeltaTable:
-        return open_at(self._places.folder(table))
+        return open_delta(self._places.folder(table), table.id)
 
 
 @contextmanager
@@ -266,13 +276,10 @@ def _entry_version(path: Location, newest: int, table: TableSpec) -> int:
     return int(found.version)
 
 
-def _check_rewritable(handle: DeltaTable, table: TableSpec) -> None:
-    protocol = handle.protocol()
-    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _HARMLESS_FEATURES
-    if protocol.min_reader_version == _COLUMN_MAPPING_READER:
-        features.add("columnMapping")
-    if features:
-        raise UnknownFeaturesError(table.id, sorted(features))
+def _check_rewritable(shape: TableShape, table: TableSpec) -> None:
+    check_may(table.id, shape, "replace")
+    if shape.has_vectors:
+        raise UnknownFeaturesError(table.id, ["deletionVectors"])
 
 
 def _groups(files: Sequence[LiveDeltaFile], target_bytes: int) -> Iterator[list[LiveDeltaFile]]:

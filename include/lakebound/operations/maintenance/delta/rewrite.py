@@ -35,8 +35,9 @@ from lakebound.storage.requests import each
 from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
+from lakebound.tables.delta.features import TableShape
 from lakebound.tables.delta.log import INDEXED_COLUMNS, carried_at, commit_lines, statistics_columns
-from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.open import open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import replacement_text
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
@@ -75,11 +76,13 @@ class Rewritten:
 
     Attributes:
         since_ms: Epoch milliseconds before which none of the new files was written.
+        shape: What the table asked of its writers when the files were read.
     """
 
     inputs: tuple[LiveDeltaFile, ...]
     outputs: tuple[AddedFile, ...]
     since_ms: int
+    shape: TableShape
 
 
 def live_files(handle: DeltaTable) -> list[LiveDeltaFile]:
@@ -120,6 +123,7 @@ def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveDeltaFile], 
                 link(on_disk(root, file.path).path, folder / name)
         else:
             each(lambda named: _download(on_disk(root, named[1].path), folder / named[0]), scratch.files.items())
+        _grow_maps([folder / name for name in scratch.files], normalise_schema(pa.schema(handle.schema().to_arrow())))
         create_table_with_add_actions(
             str(folder),
             Schema.from_arrow(_scratch_schema(handle, [folder / name for name in scratch.files])),
@@ -166,14 +170,14 @@ def replace(
             unless the stream may still commit it.
         LakeboundError: The ledger cannot be read any more, or is in doubt; what was written is deleted.
     """
-    handle = open_at(root)
+    handle = open_delta(root, table)
     if root.is_local:
         sync_new((root.path / output.name for output in rewritten.outputs), root.path)
     for attempt in range(_COMMIT_ATTEMPTS):
-        gone = {file.path for file in rewritten.inputs} - {file.path for file in live_files(handle)}
-        if gone:
+        problem = _outdated(handle, rewritten)
+        if problem is not None:
             _discard(root, rewritten)
-            raise StepLostError(table, f"{len(gone)} of the rewritten files were removed by somebody else meanwhile", attempt)
+            raise StepLostError(table, problem, attempt)
         try:
             tip = read_tip(root, handle.version(), table)
             prepared = _prepared(rewritten, tip)
@@ -188,7 +192,7 @@ def replace(
         if answer is None:
             on_conflict()
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_WAIT_SECONDS)))
-        handle = open_at(root)
+        handle = open_delta(root, table)
         if _is_committed(handle, rewritten):
             return handle.version(), attempt
         if answer is not None and answer.outcome == "unknown":
@@ -206,6 +210,18 @@ def _carried_at(root: Location, tip: Tip, table: str, rewritten: Rewritten) -> E
         _discard(root, rewritten)
         raise
     return found
+
+
+def _outdated(handle: DeltaTable, rewritten: Rewritten) -> str | None:
+    """Return why new files do not stand for the old ones any more; None where they do.
+
+    A path alone does not say which rows a file has: a deletion vector takes rows out of one that stays, and the first vector
+    of a table changes what it asks of its writers.
+    """
+    if read_shape(handle) != rewritten.shape:
+        return "the table's columns, properties or features were changed by somebody else meanwhile"
+    gone = {file.path for file in rewritten.inputs} - {file.path for file in live_files(handle)}
+    return f"{len(gone)} of the rewritten files were removed by somebody else meanwhile" if gone else None
 
 
 def on_disk(root: Location, path: str) -> Location:
@@ -262,6 +278,30 @@ def _scratch_schema(handle: DeltaTable, files: Iterable[Path]) -> pa.Schema:
     return pa.schema([*(one for one in schema if one.name not in partition_by or one.name in held), (_GROUP, pa.string())])
 
 
+def _grow_maps(files: Iterable[Path], schema: pa.Schema) -> None:
+    """Write files again whose maps have other types than the table's: deltalake reads no map whose values got a field since."""
+    with_maps = {field.name: field.type for field in schema if _has_map(field.type)}
+    for path in files if with_maps else ():
+        found = normalise_schema(pq.read_schema(path))
+        old = [name for name, kind in with_maps.items() if name in found.names and found.field(name).type != kind]
+        if not old:
+            continue
+        rows, grown = pq.read_table(path), path.with_suffix(".grown")
+        for name in old:
+            field = pa.field(name, with_maps[name])
+            rows = rows.set_column(rows.schema.get_field_index(name), field, rows[name].cast(field.type))
+        pq.write_table(rows, grown, compression="zstd", store_schema=False)
+        os.replace(grown, path)  # the table's own file may be the same one, under another name
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    if pa.types.is_struct(kind):
+        return any(_has_map(field.type) for field in kind)
+    return pa.types.is_list(kind) and _has_map(kind.value_type)
+
+
 def _writing(schema: pa.Schema) -> WriterProperties:
     """Return how files are written: without bounds of floating-point numbers, as an append writes them.
 
@@ -310,7 +350,7 @@ def _taken_over(handle: DeltaTable, root: Location, folder: Path, scratch: _Scra
                 path.upload(made)
             partition = partitions[int(written["partitionValues"][_GROUP])]
             outputs.append(AddedFile(name=path.name, size_bytes=written["size"], partition=dict(partition), stats=stats))
-    return Rewritten(tuple(inputs), tuple(outputs), since_ms)
+    return Rewritten(tuple(inputs), tuple(outputs), since_ms, read_shape(handle))
 
 
 def _actions(folder: Path) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,217 @@
+"""Every feature that another tool can switch on in a Delta table × each moment: written rightly, or refused by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Schema
+from tests.support.tables.delta_features import FEATURES, SwitchedOn, commit_as_other, switch_on
+from tests.support.tables.local_tables import Lander, draft, lander, make_table, rows
+from tests.support.tables.maintained import compaction
+
+from lakebound.errors import FilesOutdatedError, LakeboundError, TableFeatureError, TableMismatchError
+from lakebound.ledger.entry import carried
+from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
+from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
+from lakebound.operations.maintenance.delta.rewrite import live_files, replace, rewrite
+from lakebound.operations.maintenance.engines import StepLostError
+from lakebound.operations.maintenance.steps import Vacuum
+from lakebound.spec.table import TableSpec
+from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.open import open_at
+from lakebound.tables.places import Places
+from lakebound.tables.schema_change import Addition, SchemaPlan
+from lakebound.tables.table import open_table
+
+SPEC = TableSpec(format="delta", name="shop.orders")
+
+
+@pytest.fixture(name="app")
+def app_fixture(at: Places) -> Lander:
+    make_table(SPEC, at)
+    app = lander(SPEC, at)
+    app.open()
+    app.land(0, 10)
+    app.land(10, 20)
+    return app
+
+
+def live_ids(folder: Path) -> list[int]:
+    """Return the ids in the files that the log names, as no library reads them: deltalake refuses some of the features."""
+    live: dict[str, None] = {}
+    for path in sorted((folder / "_delta_log").glob("*.json")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            action = json.loads(line)
+            if "remove" in action:
+                live.pop(action["remove"]["path"], None)
+            if "add" in action:
+                live[action["add"]["path"]] = None
+    return sorted(one for name in live for one in pq.read_table(folder / name, columns=["id"])["id"].to_pylist())
+
+
+def newest(folder: Path) -> int:
+    return max(int(path.stem) for path in (folder / "_delta_log").glob("*.json"))
+
+
+def meet(switched: SwitchedOn, act: str, at: Places, work: Callable[[], object], rows_after: list[int]) -> None:
+    """Do what may be refused; afterwards the rows are there, or the refusal had the right name and nothing was written."""
+    folder = at.delta_path(SPEC)
+    before, ids = newest(folder), live_ids(folder)
+    if act not in switched.refused.split():
+        work()
+        assert live_ids(folder) == rows_after
+        return
+    with pytest.raises((TableFeatureError, UnknownFeaturesError), match=switched.feature):
+        work()
+    assert (newest(folder), live_ids(folder)) == (before, ids)
+
+
+@pytest.fixture(params=FEATURES, ids=lambda switched: switched.name)
+def switched(request: pytest.FixtureRequest) -> SwitchedOn:
+    found: SwitchedOn = request.param
+    return found
+
+
+def test_before_the_start(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), switched)
+
+    def start() -> None:
+        fresh = lander(SPEC, at, epoch=2)
+        fresh.open()
+        fresh.land(20, 30)
+
+    meet(switched, "append", at, start, list(range(30)))
+
+
+def test_between_two_batches(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    files = app.write(20, 30)
+    switch_on(at.delta_path(SPEC), switched)
+    meet(switched, "append", at, lambda: app.land(20, 30, files), list(range(30)))
+
+
+def test_before_maintenance(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), switched)
+    meet(switched, "replace", at, lambda: DeltaEngine(at).compact(SPEC, compaction(SPEC)), list(range(20)))
+
+
+def test_during_maintenance(switched: SwitchedOn, app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are written; before they are committed, the table is another one: nothing is committed, whatever it is."""
+    folder, real = at.delta_path(SPEC), delta_rewrite.replace
+
+    def after_a_colleague(*args: object, **named: object) -> object:
+        switch_on(folder, switched)
+        return real(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("lakebound.operations.maintenance.delta.engine.replace", after_a_colleague)
+    before = newest(folder)
+    with pytest.raises((LakeboundError, StepLostError)):
+        DeltaEngine(at).compact(SPEC, compaction(SPEC))
+    assert (newest(folder), live_ids(folder)) == (before + 1, list(range(20)))
+
+
+def test_vacuum(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    DeltaEngine(at).compact(SPEC, compaction(SPEC))
+    switch_on(at.delta_path(SPEC), switched)
+    step = Vacuum(table=SPEC.id, reason="a test", mode="lite", retention_seconds=7 * 86400)
+    meet(switched, "vacuum", at, lambda: DeltaEngine(at).vacuum(SPEC, step), list(range(20)))
+
+
+def test_during_a_rewind(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    version = open_at(at.folder(SPEC)).version() - 1
+    entry = next(one.entry for one in app.table.entries() if one.version == str(version))
+    switch_on(at.delta_path(SPEC), switched)
+    reset = draft(0, 0, kind="reset").model_copy(update={"coverage": entry.coverage})
+    meet(switched, "restore", at, lambda: open_table(SPEC, at).restore(str(version), reset), list(range(10)))
+
+
+def test_columns_and_properties(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    entry = carried(app.view.entry) if app.view.entry is not None else None
+    switch_on(at.delta_path(SPEC), switched)
+    plan = SchemaPlan(additions=(Addition(("note",), pa.string()),))
+    meet(switched, "alter", at, lambda: open_table(SPEC, at).change_schema(plan, entry), list(range(20)))
+    meet(
+        switched,
+        "alter",
+        at,
+        lambda: open_table(SPEC, at).set_properties({"delta.logRetentionDuration": "interval 40 days"}, entry),
+        list(range(20)),
+    )
+
+
+def test_null_in_a_column_that_must_not_be_null_is_refused(app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), SwitchedOn("invariants", required=True))
+    batch = rows(20, 21).set_column(1, "city", pa.array([None], pa.string()))
+    files = write_data_files(batch, app.table.layout(), "null")
+    with pytest.raises(TableFeatureError, match=r"NOT NULL \(column city\)"):
+        app.land(20, 21, files)
+    assert live_ids(at.delta_path(SPEC)) == list(range(20))
+
+
+class TestBatchInFlight:
+    """A batch is written, and the table changed, before it is committed."""
+
+    @staticmethod
+    def change(folder: Path, *, partition_by: list[str] | None = None, columns: pa.Schema | None = None) -> None:
+        handle = DeltaTable(str(folder))
+        kept = handle.schema() if columns is None else Schema.from_arrow(columns)
+        body = {
+            "id": str(handle.metadata().id),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": kept.to_json(),
+            "partitionColumns": partition_by or [],
+            "configuration": handle.metadata().configuration,
+            "createdTime": 1,
+        }
+        adds = pa.table(handle.get_add_actions()).to_pylist()
+        removes = [{"remove": {"path": one["path"], "deletionTimestamp": 1, "dataChange": True}} for one in adds]
+        commit_as_other(folder, [{"metaData": body}, *removes], "WRITE")
+
+    def test_another_partitioning_is_refused(self, app: Lander, at: Places) -> None:
+        files, folder = app.write(20, 30), at.delta_path(SPEC)
+        self.change(folder, partition_by=["city"])
+        with pytest.raises(TableMismatchError, match=r"by \[\] when this batch was written, and is by \[city\] now"):
+            app.land(20, 30, files)
+        assert live_ids(folder) == []
+
+    def test_a_column_of_another_type_has_it_written_again(self, app: Lander, at: Places) -> None:
+        files, folder = app.write(20, 30), at.delta_path(SPEC)
+        columns = app.table.schema()
+        wider = columns.set(columns.get_field_index("city"), pa.field("city", pa.binary()))
+        self.change(folder, columns=wider)
+        with pytest.raises(FilesOutdatedError, match="column city .it was string, and is binary"):
+            app.land(20, 30, files)
+        assert live_ids(folder) == []
+
+    def test_a_column_that_is_gone_has_it_written_again(self, app: Lander, at: Places) -> None:
+        files, folder = app.write(20, 30), at.delta_path(SPEC)
+        self.change(folder, columns=app.table.schema().remove(1))
+        with pytest.raises(FilesOutdatedError, match="column city .it was string, and is gone"):
+            app.land(20, 30, files)
+
+    def test_a_new_column_is_null_in_it(self, app: Lander, at: Places) -> None:
+        files, folder = app.write(20, 30), at.delta_path(SPEC)
+        self.change(folder, columns=app.table.schema().append(pa.field("note", pa.string())))
+        app.land(20, 30, files)
+        assert live_ids(folder) == list(range(20, 30))
+
+
+def test_a_file_that_lost_rows_meanwhile_is_not_replaced(app: Lander, at: Places) -> None:
+    """A colleague's DELETE with a deletion vector leaves the path as it is: the rows would be there twice."""
+    root, folder = at.folder(SPEC), at.delta_path(SPEC)
+    handle = open_at(root)
+    rewritten = rewrite(handle, root, live_files(handle), compaction(SPEC))
+    switch_on(folder, SwitchedOn("deletionVectors", {"delta.enableDeletionVectors": "true"}))
+    path = live_files(handle)[0]
+    vector = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset": 1, "sizeInBytes": 36, "cardinality": 2}
+    kept = {"path": path.path, "partitionValues": {}, "size": path.size_bytes}
+    added = {**kept, "modificationTime": 1, "dataChange": True, "stats": '{"numRecords":10}', "deletionVector": vector}
+    commit_as_other(folder, [{"add": added}, {"remove": {**kept, "deletionTimestamp": 1, "dataChange": True}}], "DELETE")
+    before = newest(folder)
+    with pytest.raises(StepLostError, match="features were changed"):
+        replace(root, SPEC.id, rewritten)
+    assert newest(folder) == before

@@ -1,0 +1,197 @@
+"""Ordinary SQL by colleagues × each moment of ours: Spark then reads what it should, or the refusal has the right name."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.delta_colleagues import COLLEAGUES, Colleague, Row, do, files_of, give, id_city, read_all
+from tests.support.tables.local_tables import Lander, draft, lander, make_table, places, rows
+from tests.support.tables.maintained import compaction
+
+from lakebound.errors import LakeboundError
+from lakebound.operations.maintenance.delta import rewrite
+from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.engines import StepLostError
+from lakebound.operations.maintenance.steps import Vacuum
+from lakebound.spec.table import TableSpec
+from lakebound.tables.delta.open import open_at
+from lakebound.tables.places import Places
+from lakebound.tables.table import open_table
+
+SPEC = TableSpec(format="delta", name="shop.orders")
+CHOSEN = COLLEAGUES if LONG_FORM else tuple(one for one in COLLEAGUES if one.is_sampled)
+MOMENTS = ("start", "batches", "in flight", "compaction", "during compaction", "vacuum", "rewind")
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Template:
+    """A table to which a colleague has done something.
+
+    Attributes:
+        base: The table before.
+        folder: The table after.
+        files: That the colleague's commits have brought.
+        rows: That Spark reads after.
+    """
+
+    base: Path
+    folder: Path
+    files: set[Path]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A copy of the table before, and an application that knows it."""
+
+    at: Places
+    app: Lander
+    template: Template
+
+    @property
+    def folder(self) -> Path:
+        return self.at.delta_path(SPEC)
+
+    def colleague(self) -> None:
+        give(self.template.folder, self.template.files, self.folder)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with the ids 0 to 19 in two files."""
+    at = places(tmp_path_factory.mktemp("base"))
+    make_table(SPEC, at)
+    app = lander(SPEC, at)
+    app.open()
+    app.land(0, 10)
+    app.land(10, 20)
+    return at.delta_path(SPEC)
+
+
+@pytest.fixture(scope="module", params=CHOSEN, ids=lambda one: one.name)
+def colleague(request: pytest.FixtureRequest) -> Colleague:
+    found: Colleague = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def template(colleague: Colleague, base: Path, pool: ProcessPoolExecutor, tmp_path_factory: pytest.TempPathFactory) -> Template:
+    folder = tmp_path_factory.mktemp("template") / "orders"
+    shutil.copytree(base, folder)
+    before = files_of(folder)
+    found = pool.submit(do, str(folder), colleague.statements).result(timeout=600)
+    return Template(base, folder, files_of(folder) - before, found)
+
+
+@pytest.fixture(scope="module")
+def ended() -> Iterator[Counter[str]]:
+    found: Counter[str] = Counter()
+    yield found
+    print(f"\ncells: {sum(found.values())}: {dict(found)}")
+
+
+@pytest.fixture
+def cell(template: Template, tmp_path: Path) -> Cell:
+    at = places(tmp_path)
+    shutil.copytree(template.base, at.delta_path(SPEC))
+    return Cell(at, lander(SPEC, at), template)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_rows_are_right_or_it_is_refused(
+    moment: str,
+    colleague: Colleague,
+    cell: Cell,
+    pool: ProcessPoolExecutor,
+    ended: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusal, work, expected = prepared(moment, colleague, cell, monkeypatch)
+    version = None
+    try:
+        work()
+        outcome = "done"
+    except StepLostError as exc:  # maintenance that others overtook: it is planned again
+        assert moment == "during compaction", exc
+        outcome, expected = "given up", cell.template.rows
+    except LakeboundError as exc:
+        assert refusal, f"{moment}: {exc}"
+        assert re.search(refusal, str(exc)), exc
+        outcome, expected, version = "refused", cell.template.rows, newest(cell.template.folder)
+    else:
+        assert not refusal, f"{moment}: not refused"
+    if version is not None:
+        assert newest(cell.folder) == version, "nothing was written"
+    assert pool.submit(read_all, [str(cell.folder)]).result(timeout=600)[0] == expected
+    ended[f"{moment}: {outcome}"] += 1
+
+
+def prepared(
+    moment: str, colleague: Colleague, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, Callable[[], object], list[Row]]:
+    """Return by what name it is refused, what is done, and what Spark reads then."""
+    theirs, batch = cell.template.rows, id_city(rows(20, 30))
+    landed = sorted([*theirs, *batch], key=lambda row: row[0])
+    if moment == "start":
+        cell.colleague()
+        # Its files are made for the table as it is: another partitioning is the comparison's with the YAML.
+        refusal = "" if colleague.statements[0].startswith("overwrite") or "changed" in colleague.append else colleague.append
+        return refusal, lambda: started(cell), landed
+    if moment == "batches":
+        # The application knows the table as it was, and writes with what it knows.
+        cell.colleague()
+        return colleague.append, lambda: cell.app.land(20, 30), landed
+    if moment == "in flight":
+        files = cell.app.write(20, 30)
+        cell.colleague()
+        return colleague.append, lambda: cell.app.land(20, 30, files), landed
+    if moment == "compaction":
+        cell.colleague()
+        return colleague.replace, lambda: DeltaEngine(cell.at).compact(SPEC, compaction(SPEC)), theirs
+    if moment == "during compaction":
+        monkeypatch.setattr("lakebound.operations.maintenance.delta.engine.replace", after(cell))
+        return "", lambda: DeltaEngine(cell.at).compact(SPEC, compaction(SPEC)), theirs
+    if moment == "vacuum":
+        cell.colleague()
+        for path in cell.folder.rglob("*"):
+            os.utime(path, (time.time() - 30 * 86400,) * 2)
+        step = Vacuum(table=SPEC.id, reason="a test", mode="full", retention_seconds=72 * 3600)
+        refusal = colleague.replace if colleague.name in ("row tracking", "in-commit timestamps") else ""
+        return refusal, lambda: DeltaEngine(cell.at).vacuum(SPEC, step), theirs
+    version = open_at(cell.at.folder(SPEC)).version() - 1
+    entry = next(one.entry for one in cell.app.table.entries() if one.version == str(version))
+    cell.colleague()
+    reset = draft(0, 0, kind="reset").model_copy(update={"coverage": entry.coverage})
+    return colleague.restore, lambda: open_table(SPEC, cell.at).restore(str(version), reset), id_city(rows(0, 10))
+
+
+def started(cell: Cell) -> None:
+    fresh = lander(SPEC, cell.at, epoch=2)
+    fresh.open()
+    fresh.land(20, 30)
+
+
+def after(cell: Cell) -> Callable[..., object]:
+    real = rewrite.replace
+
+    def replace(*args: object, **named: object) -> object:
+        cell.colleague()
+        return real(*args, **named)  # type: ignore[arg-type]
+
+    return replace
+
+
+def newest(folder: Path) -> int:
+    return max(int(path.stem) for path in (folder / "_delta_log").glob("*.json"))
