@@ -127,7 +127,7 @@ def rewrite(handle: DeltaTable, root: Location, files: Sequence[LiveDeltaFile], 
         create_table_with_add_actions(
             str(folder),
             Schema.from_arrow(_scratch_schema(handle, [folder / name for name in scratch.files])),
-            [_linked(name, file, scratch) for name, file in scratch.files.items()],
+            [_linked(folder / name, file, scratch) for name, file in scratch.files.items()],
             partition_by=[_GROUP],
             configuration={INDEXED_COLUMNS: "0"},
             post_commithook_properties=NO_HOOKS,
@@ -317,10 +317,10 @@ def _writing(schema: pa.Schema) -> WriterProperties:
     )
 
 
-def _linked(name: str, file: LiveDeltaFile, scratch: _Scratch) -> AddAction:
+def _linked(made: Path, file: LiveDeltaFile, scratch: _Scratch) -> AddAction:
     return AddAction(
-        path=name,
-        size=file.size_bytes,
+        path=made.name,
+        size=made.stat().st_size,  # of a file that was written again not what the log says
         partition_values={_GROUP: str(scratch.numbers[_partition(file)])},
         modification_time=file.modified_ms,
         data_change=True,
