@@ -52,10 +52,12 @@ def check_columns(table: str, shape: TableShape, files: Iterable[DataFile]) -> N
     Raises:
         FilesOutdatedError: It has not: the batch must be written again.
     """
-    columns = shape.columns
-    for file in files if columns is not None else ():
+    if shape.columns is None:
+        return
+    known = {field.name: field.type for field in shape.columns}
+    for file in files:
         for one in normalise_schema(file.metadata.schema.to_arrow_schema()):
-            now = columns.field(one.name).type if one.name in columns.names else None
+            now = known.get(one.name)
             if now is None or not _is_read_as(one.type, now):
                 raise FilesOutdatedError(table, f"column {one.name} (it was {one.type}, and is {now or 'gone'})")
 
