@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake.table import TableFeatures
+from deltalake.transaction import AddAction
 from tests.support.tables.local_tables import SCHEMA, Lander, draft, genesis, landed_offsets, lander, make_table, rows
 
 from lakebound.errors import CommitRefusedError
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.append import commit_properties
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.places import Places
@@ -46,12 +48,15 @@ def nasty_files(app: Lander, start: int) -> list[DataFile]:
     return write_data_files(table.set_column(city, "city", pa.array([NASTY] * 5)), app.table.layout(), f"batch-{start}")
 
 
-def test_it_is_what_deltalake_would_have_written(app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = nasty_files(app, 0)
-    app.land(0, 5, files)
-    monkeypatch.setattr("lakebound.tables.delta.append._is_plain", lambda _: False)
-    app.land(5, 10, files)
+def test_it_is_what_deltalake_would_have_written(app: Lander, at: Places) -> None:
+    (file,) = nasty_files(app, 0)
+    committed = app.land(0, 5, [file])
     folder = at.delta_path(SPEC)
+    stats = actions(folder, 1)["add"]["stats"]
+    added = AddAction(file.path.relative_to(at.folder(SPEC)), file.size_bytes, dict(file.partition), 0, True, stats)
+    handle = open_at(at.folder(SPEC))
+    properties = commit_properties(committed.entry, actions(folder, 1)["txn"]["version"] + 1)
+    handle.create_write_transaction([added], "append", handle.schema(), ["city"], commit_properties=properties)
     ours, theirs = actions(folder, 1), actions(folder, 2)
     assert ours["add"]["path"] == theirs["add"]["path"]
     assert ours["txn"].pop("version") + 1 == theirs["txn"].pop("version")
@@ -74,14 +79,14 @@ def test_it_is_never_put_over_another_commit(app: Lander, at: Places) -> None:
     assert not list(folder.glob("_delta_log/*.tmp"))
 
 
-def test_a_table_that_asks_more_of_its_writers_is_left_to_deltalake(app: Lander, at: Places) -> None:
+def test_a_table_with_a_feature_that_asks_nothing_of_an_append_gets_the_same(app: Lander, at: Places) -> None:
     app.land(0, 5)
     handle = open_at(at.folder(SPEC))
     handle.alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
     second = lander(SPEC, at)
     second.land(5, 10)
     zombie = app.table
-    assert "delta-rs" in (at.delta_path(SPEC) / "_delta_log" / f"{3:020d}.json").read_text()
+    assert '"engineInfo":"lakebound-' in (at.delta_path(SPEC) / "_delta_log" / f"{3:020d}.json").read_text()
     with pytest.raises(CommitRefusedError):
         zombie.commit([], draft(5, 10))
     assert landed_offsets(second.table) == list(range(10))
