@@ -29,6 +29,7 @@ from lakebound.inspection.doctor.pipeline.rules import diagnose
 from lakebound.inspection.proof.collect import prove
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.local.broker import Broker
+from lakebound.operations.recovery.store_rebuild import apply_store_rebuild, collect_store, plan_store_rebuild
 from lakebound.spec.connection import ConnectionSpec
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
@@ -118,6 +119,19 @@ def test_a_table_and_two_stores_of_one_pipeline_get_each_record_once(
         for store in ("postgres:cards", "redis:velocity"):
             assert (proof[store].rows, proof[store].quarantined) == (len(good), len(sent) - len(good))
         assert diagnose(read_pipeline_facts(pipeline.spec, pipeline.settings)).verdict != "needs_person"
+
+        for store in ("cards", "velocity"):
+            plan = plan_store_rebuild(pipeline.spec, collect_store(pipeline.spec, store))
+            assert plan.loses == ()
+            apply_store_rebuild(pipeline.spec, pipeline.settings, store, plan.hash, by="somebody")
+        assert counts_in_redis(server.client(), "velocity", {"1h": 3600}) == Counter()
+        again = starter.start(pipeline)
+        again.wait_landed(ends_of(broker, source))
+        assert again.stop().verdict == "stopped", again
+        assert counts_in_redis(server.client(), "velocity", {"1h": 3600}) == counted(good)
+        with psycopg.connect(**login) as own:
+            assert dict(own.execute(b"SELECT card, (number, amount)::text FROM cards").fetchall()) == held
+        assert prove(pipeline.spec, pipeline.places).ok
 
 
 def ends_of(broker: Broker, source: str) -> dict[str, dict[int, int]]:
