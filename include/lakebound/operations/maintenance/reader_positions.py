@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from lakebound.errors import LakeboundError
 from lakebound.landing.checkpoint.log_files import OffsetsFile, parse_commit, parse_offsets
 from lakebound.spec.maintenance import ReaderSpec
+from lakebound.spec.named_files import UnusableFileError, read_bounded
 
 Sources = Sequence[dict[str, Any] | None]
 """The offset of each source of a query; None for one without an offset."""
@@ -110,7 +112,7 @@ def _begin(checkpoint: Path, batch: int) -> Sources:
     try:
         numbers = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
         found = max((number for number in numbers if number < batch), default=batch if batch + 1 in numbers else None)
-        return _offsets_of(parse_offsets(found, (folder / str(found)).read_bytes())) if found is not None else []
+        return _offsets_of(parse_offsets(found, _read(folder / str(found)))) if found is not None else []
     except OSError:  # the query goes on meanwhile, and deletes the files of old batches
         return []
 
@@ -119,7 +121,7 @@ def _beginnings(reader: ReaderSpec, checkpoint: Path) -> Iterator[dict[str, Any]
     """Yield the offset at which each Iceberg source once began, as Iceberg itself keeps it."""
     for path in sorted((checkpoint / "sources").glob("*/offsets/0")):
         try:
-            source = json.loads(path.read_text())
+            source = json.loads(_read(path))
         except (OSError, ValueError) as exc:
             raise ReaderUnreadableError(reader.name, checkpoint, f"{path} cannot be read: {exc}") from exc
         if isinstance(source, dict):
@@ -133,8 +135,8 @@ def _newest_finished(reader: ReaderSpec, checkpoint: Path) -> tuple[int, Sources
             batch = _newest(checkpoint / "commits")
             if batch is None:
                 raise ReaderUnreadableError(reader.name, checkpoint, "it has finished no batch yet, so it may need everything")
-            commit = parse_commit(batch, (checkpoint / "commits" / str(batch)).read_bytes())
-            offsets = parse_offsets(batch, (checkpoint / "offsets" / str(batch)).read_bytes())
+            commit = parse_commit(batch, _read(checkpoint / "commits" / str(batch)))
+            offsets = parse_offsets(batch, _read(checkpoint / "offsets" / str(batch)))
         except OSError as exc:
             # The query goes on meanwhile, and deletes the files of old batches.
             if reading == _READINGS:
@@ -147,6 +149,18 @@ def _newest_finished(reader: ReaderSpec, checkpoint: Path) -> tuple[int, Sources
         if reading == _READINGS:
             raise ReaderUnreadableError(reader.name, checkpoint, f"the files of its batch {batch} cannot be read: {flaw}")
     raise AssertionError("the last reading returns or raises")
+
+
+def _read(path: Path) -> bytes:
+    """Return what a file of a checkpoint holds; an author names the folder, so it may be no file, or have no end.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    try:
+        return read_bounded(path).encode()
+    except UnusableFileError as exc:
+        raise OSError(errno.EIO, str(exc), str(path)) from None
 
 
 def _offsets_of(file: OffsetsFile) -> Sources:
