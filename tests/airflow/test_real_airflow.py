@@ -82,6 +82,7 @@ def test_the_airflow_is_seen_by_its_address_as_the_embedded_one_is(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedded = airflow_health(stack.settings)
+    (tmp_path / "login").touch(mode=0o600)
     (tmp_path / "login").write_text(f"{stack.airflow.user}:{stack.airflow.password}\n")
     monkeypatch.setenv("LAKEBOUND_AIRFLOW_URL", stack.airflow.url)
     monkeypatch.setenv("LAKEBOUND_AIRFLOW_LOGIN_FILE", str(tmp_path / "login"))

@@ -5,6 +5,7 @@ It is the Airflow that LAKEBOUND_AIRFLOW_URL names, or else the one that ``lakeb
 
 from __future__ import annotations
 
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -123,10 +124,12 @@ def _client(access: AirflowAccess) -> AirflowClient:
 def _login(file: Path) -> tuple[str, str, str | None]:
     """Return user and password, or a token: tokens of Airflow have no colon."""
     try:
-        text = file.read_text(encoding="utf-8").strip()
+        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         # Without a cause: that of a text that is no UTF-8 holds the text.
         raise LoginFileError(file, "cannot be read") from None
+    if mode & stat.S_IRWXO:
+        raise LoginFileError(file, "is open to every user of the machine; run `chmod o= FILE` with it")
     user, colon, password = text.partition(":")
     if not user:
         raise LoginFileError(file, "is empty, or names no user")

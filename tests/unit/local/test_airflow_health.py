@@ -89,6 +89,7 @@ def company(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[Com
 
 
 def log_in(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    (folder / "login").touch(mode=0o600)
     (folder / "login").write_text(text)
     monkeypatch.setenv("LAKEBOUND_AIRFLOW_LOGIN_FILE", str(folder / "login"))
 
@@ -133,6 +134,17 @@ def test_a_dag_that_airflow_does_not_know_yet_is_waited_for(
     found = look_at_airflow(settings, "payments", unpause=True, wait_seconds=30, tell=read_the_new_file)
     assert (found.is_unknown, found.was_unpaused) == (False, True)
     assert lines == ["Airflow does not know the DAG ingest__payments yet; waiting up to 30 s for it"]
+
+
+def test_a_login_that_every_user_of_the_machine_reads_is_not_sent(
+    company: CompanyAirflow, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(monkeypatch, tmp_path, TOKEN)
+    (tmp_path / "login").chmod(0o644)
+    found = seen(settings)
+    assert found.paused is None and "is open to every user of the machine" in (found.paused_problem or "")
+    (tmp_path / "login").chmod(0o640)
+    assert seen(settings).paused == company.paused
 
 
 @pytest.mark.parametrize("text", ["ada:wrong", "another-token", "", ":no-user"])
