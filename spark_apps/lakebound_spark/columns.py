@@ -11,9 +11,9 @@ from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 
 def explode(frame: DataFrame, column: str, into: str, *, keep_empty: bool = False) -> DataFrame:
-    """Return one row per element of an array, numbered in ``_kafka.ordinal``.
+    """Return one row per element of an array, in the order of the array, as ``_kafka.ordinal`` says.
 
-    The ordinal keeps the rows of one record apart, so that a replay can be recognised and a proof can count.
+    Without it, rows of one record are numbered by their values. In real time nobody numbers them, so there it is needed.
 
     Args:
         frame: Rows with ``_kafka``.

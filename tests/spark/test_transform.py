@@ -52,7 +52,6 @@ def numbered(frame: DataFrame) -> DataFrame:
         (lambda frame: frame.sample(0.5), "uses Sample"),
         (lambda frame: frame.union(frame), "uses Union"),
         (lambda frame: frame.withColumn("r", F.rand()), "another result each time"),
-        (lambda frame: frame.select("_kafka", F.explode("items")), "explodes without numbering"),
         (lambda frame: frame.withColumn("_kafka", F.struct(F.lit(1).alias("offset"))), "changes the fields of _kafka"),
         (lambda frame: frame.select("*", F.col("n").alias("order_id")), "two columns the name order_id"),
         (lambda frame: frame.select("_kafka", "nowhere"), "fails on the schema"),

@@ -56,6 +56,8 @@ PER_RECORD: dict[str, Operator] = {
     "project": lambda r: r.select(*COLUMNS).withColumn("n", F.col("n") + 1),
     "filter": lambda r: r.where("n > 1 or n is null"),
     "explode": lambda r: explode(r.withColumn("again", F.col("items")), "again", "item").drop("item"),
+    "explode of Spark's": lambda r: r.withColumn("item", F.explode("items")).drop("item"),
+    "explode of an explode": lambda r: r.withColumn("a", F.explode("items")).withColumn("b", F.explode("items")).drop("a", "b"),
     "inner join": lambda r: r.join(static(r), "n").select(*COLUMNS),
     "left join": lambda r: r.join(F.broadcast(static_totals(r)), "n", "left").select(*COLUMNS),
     "right join of a table": lambda r: static(r).join(r, "n", "right").select(*COLUMNS),

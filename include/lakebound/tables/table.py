@@ -33,7 +33,7 @@ KAFKA_TYPE = pa.struct(
         pa.field("ordinal", pa.int32()),
     ]
 )
-"""``ordinal`` tells apart the rows that an explode made of one record; 0 otherwise."""
+"""``ordinal`` is the number of a row among those of its record, from 0 on. Rows of older versions may leave numbers out."""
 
 
 class VersionGoneError(LakeboundError):

@@ -3,6 +3,6 @@
 Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained``, ``failing_records``, ``landable``,
 ``lane_choice``, ``lanes``, ``local_relation``, ``local_transform``, ``message_bounds``, ``plan_keeper``, ``quarantine``,
 ``quarantine_landing``, ``quarantine_sampling``, ``raised``, ``records``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``,
-``row_writer``, ``schema``, ``session_settings``, ``spark_objects``, ``store_bounds``, ``targets``, ``topic_rows``,
-``transform`` and ``transform_plan``.
+``row_numbers``, ``row_writer``, ``schema``, ``session_settings``, ``spark_objects``, ``store_bounds``, ``targets``,
+``topic_rows``, ``transform`` and ``transform_plan``.
 """

@@ -6,7 +6,7 @@ import pickle
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
@@ -30,21 +30,31 @@ from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
+from lakebound_spark.batch.row_numbers import numbered_parts
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
 
 WrittenBy = Literal["driver", "cluster"]
 
 
+@dataclass
+class RowNumbers:
+    """Whether the rows of each record are numbered before they are written by executors."""
+
+    are_made: bool = False
+
+
 class How(TypedDict):
     """How rows of a pipeline become files.
 
-    Whether a record may become several, what is left out, what cannot land, and what gives a row its hour, where that is asked.
+    Whether a record may become several, what is left out, what cannot land, what gives a row its hour, where that is asked, and
+    what earlier batches showed of the numbers of a record's rows.
     """
 
     multiplies: bool
     left_out: LeftOut
     check: LandableCheck
     hour_column: NotRequired[HourColumn | None]
+    numbers: NotRequired[RowNumbers]
 
 
 PLAIN: How = {"multiplies": False, "left_out": NOTHING, "check": LandableCheck(has_transform=False)}
@@ -111,6 +121,9 @@ def collect(output: DataFrame) -> pa.Table:
 def write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: str, how: How) -> Written:
     """Have Spark's executors write the rows as Parquet files of each table; one file per core and partition value.
 
+    To number the rows of each record takes a shuffle. So it is done only where the numbers that the transform gave are found
+    not to be right, and the rows are written once more; the rows of later batches are numbered at once.
+
     Args:
         output: Rows of the batch; nothing of them is computed yet.
         tables: Each of them gets every row.
@@ -121,6 +134,25 @@ def write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: st
         TableMismatchError: A table lacks a column that is not left out.
         UnlandableRowsError: Some of the rows cannot land.
     """
+    numbers = how.get("numbers") or RowNumbers()
+    if how["multiplies"] and not numbers.are_made:
+        written = _write_by_cluster(output, tables, tag, how)
+        if written is not None:
+            return written
+        numbers.are_made, tag = True, f"{tag}-n"
+    written = _write_by_cluster(_numbered(output) if how["multiplies"] else output, tables, tag, how)
+    assert written is not None, "rows that were numbered are"
+    return written
+
+
+def _numbered(output: DataFrame) -> DataFrame:
+    keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
+    together = output.repartition(output.sparkSession.sparkContext.defaultParallelism, *keys).sortWithinPartitions(*keys)
+    return together.mapInArrow(numbered_parts, output.schema)
+
+
+def _write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: str, how: How) -> Written | None:
+    """Return what was written; None where nothing was kept, as rows of a record are not numbered from 0 on."""
     output, unlandable = _landable(output, tag, how["check"])
     hour_column = how.get("hour_column")
     hours = None if hour_column is None else watch(output, f"hours-{tag}", hour_column.aggregate().alias("hours"))
@@ -137,14 +169,28 @@ def write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: st
         if unlandable is not None and unlandable.seen()["rows"]:
             _discard(tables, tag, files)
             raise UnlandableRowsError
-        rows = sum(file.rows for file in files[first.spec.id])
-        keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
-        records = frame.select(*keys).distinct().count() if how["multiplies"] and rows else rows
+        rows = records = sum(file.rows for file in files[first.spec.id])
+        if how["multiplies"] and rows:
+            records, misnumbered = _counted(frame)
+            if misnumbered:
+                _discard(tables, tag, files)
+                return None
         touched = None if hours is None else HourColumn.of_text(hours.seen()["hours"])
     finally:
         if len(tables) > 1:
             frame.unpersist()
     return Written(files if rows else {}, rows, records, touched)
+
+
+def _counted(frame: DataFrame) -> tuple[int, int]:
+    """Return of how many records the rows are, and of how many of these they are not numbered from 0 on."""
+    ordinal = F.col(f"{KAFKA_COLUMN}.ordinal")
+    keys = [F.col(f"{KAFKA_COLUMN}.{name}") for name in KEY_FIELDS]
+    of_each = frame.groupBy(*keys).agg(F.count(F.lit(1)).alias("rows"), F.collect_set(ordinal).alias("numbers"))
+    size, highest = F.size("numbers"), F.array_max("numbers")
+    is_right = (size == F.col("rows")) & (F.array_min("numbers") == 0) & (highest == size - 1)
+    [found] = of_each.agg(F.count(F.lit(1)), F.count_if(~F.coalesce(is_right, F.lit(False)))).collect()
+    return int(found[0]), int(found[1])
 
 
 def _landable(output: DataFrame, tag: str, check: LandableCheck) -> tuple[DataFrame, Watched | None]:

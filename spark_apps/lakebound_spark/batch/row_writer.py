@@ -10,19 +10,18 @@ from types import TracebackType
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.datafiles import DataFileWriter, write_data_files
 from lakebound.tables.fitting import fit_rows
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.row_hours import HourColumn
+from lakebound_spark.batch.row_numbers import KEY_FIELDS as KEY_FIELDS
+from lakebound_spark.batch.row_numbers import numbered
 
 LeftOut = Mapping[str, Collection[str]]
 """By table id, columns of a batch that the table does not get, as ``schema_evolution`` says."""
 
 NOTHING: LeftOut = {}
-KEY_FIELDS = ("topic", "partition", "offset")
-"""Of ``_kafka``: what tells a record from others."""
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """In Arrow, so that it takes as much memory while it is written: some 10 to 20 MiB of a file."""
 
@@ -67,7 +66,7 @@ class RowWriter:
             tag: Unique per attempt; part of the files' names.
             left_out: Columns that a table does not get.
             pool: Writes to the tables side by side.
-            multiplies: Whether one record may give several rows, all of them in one slice; only then the records are counted.
+            multiplies: Whether one record may give several rows, all of them in one slice; only then they are numbered.
             hour_column: What gives the rows their hour; None where nobody asks.
         """
         self._writers = {table.spec.id: DataFileWriter(table.layout(), tag) for table in tables}
@@ -100,8 +99,9 @@ class RowWriter:
         Raises:
             TableMismatchError: A table lacks a column.
         """
+        rows, records = numbered(rows) if self._multiplies else (rows, rows.num_rows)
         self._rows += rows.num_rows
-        self._records += _count_records(rows) if self._multiplies else rows.num_rows
+        self._records += records
         if self._hour_column is not None:
             self._hours |= self._hour_column.of_rows(rows)
         self._held.append(rows)
@@ -150,13 +150,14 @@ def write_rows(
         rows: Rows of the batch, with all columns of the pipeline.
         tables: Each of them gets every row.
         tag: Start of the files' names; it is unique per attempt.
-        multiplies: Whether one record may give several rows; only then the records are counted.
+        multiplies: Whether one record may give several rows; only then they are numbered.
         left_out: Columns that a table does not get, by table id.
         hour_column: What gives the rows their hour; None where nobody asks.
     """
+    rows, records = numbered(rows) if multiplies else (rows, rows.num_rows)
     hours = None if hour_column is None else hour_column.of_rows(rows)
     files = {table.spec.id: _write_arrow(rows, table, tag, left_out) for table in tables} if rows.num_rows else {}
-    return Written(files, rows.num_rows, _count_records(rows) if multiplies else rows.num_rows, hours)
+    return Written(files, rows.num_rows, records, hours)
 
 
 def _write_arrow(rows: pa.Table, table: LandingTarget, tag: str, left_out: LeftOut) -> list[DataFile]:
@@ -180,9 +181,3 @@ def check_housed(columns: Collection[str], schema: pa.Schema, table: str, left_o
     unhoused = sorted({*columns} - {*schema.names} - {*left_out.get(table, ())})
     if unhoused:
         raise TableMismatchError(table, f"it has no column {', '.join(unhoused)} any more; restart the pipeline")
-
-
-def _count_records(rows: pa.Table) -> int:
-    kafka = rows.column(KAFKA_COLUMN).combine_chunks()
-    keys = pa.table({name: kafka.field(name) for name in KEY_FIELDS})
-    return int(keys.group_by(list(KEY_FIELDS)).aggregate([]).num_rows)

@@ -46,6 +46,23 @@ def may_multiply(output: DataFrame) -> bool:
     return any(node.nodeName() in ("Generate", "Join") for node in path) or _is_numbered(root, path)
 
 
+def not_numbered(output: DataFrame) -> str | None:
+    """Return why rows of one record could have one number, where nobody numbers them after the function; None where not.
+
+    Args:
+        output: What the function made of records under ``SOURCE_ALIAS``.
+    """
+    path = path_to_source(output._jdf.queryExecution().analyzed()) or []
+    explodes = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
+    if len(explodes) > 1:
+        return "the transform explodes twice, and rows of one record have one number there"
+    if explodes and not _renumbers(path[: explodes[0]]):
+        return (
+            "the transform explodes without numbering the rows; use lakebound_spark.columns.explode, which sets _kafka.ordinal"
+        )
+    return None
+
+
 def shape(output: DataFrame) -> tuple[Any, ...]:
     """Return what tells plans apart that are judged differently: nodes, kinds of join, and whether they are deterministic.
 
@@ -93,7 +110,6 @@ def _refusals(output: DataFrame, root: Any) -> Iterator[str]:
     for node in path:
         if node.nodeName() == "Join":
             yield from _of_join(node)
-    yield from _of_numbers(path)
     yield from _of_other_sources(root)
     if _kafka_of(root, path) is None:
         yield f"makes the column {KAFKA_COLUMN} anew, or takes it from another table; {_LEFT_AS_IT_IS}"
@@ -119,12 +135,6 @@ def _of_node(node: Any) -> Iterator[str]:
         yield f"uses {kind}, whose rows depend on which records share a batch; project, filter, explode and static joins only"
     if not node.deterministic():
         yield f"uses a function that gives another result each time ({kind}); a replay would differ: take it out"
-
-
-def _of_numbers(path: list[Any]) -> Iterator[str]:
-    generates = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
-    if generates and not _renumbers(path[: generates[0]]):
-        yield "explodes without numbering the rows; use lakebound_spark.columns.explode, which sets _kafka.ordinal"
 
 
 def _renumbers(above: list[Any]) -> bool:

@@ -27,7 +27,7 @@ from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.rescue import kafka_columns
-from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
 from lakebound_spark.batch.schema import table_schema
 from lakebound_spark.batch.transform import Transform, load_transform, planned_input, planned_output
 from lakebound_spark.check.mistakes import failed_on_records
@@ -165,6 +165,7 @@ def land_in_memory(
     if not landable.holds(made):
         decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
         made = transform(good_columns(decoder.decode(records))).toArrow()
+    made, _ = numbered(made)
     return made, explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
 
 

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import make_decoder
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_output
+from lakebound_spark.batch.transform_plan import not_numbered
 from lakebound_spark.real_time.bypass import BypassError
 from lakebound_spark.real_time.rows import real_time_rows
 
@@ -51,6 +52,9 @@ def real_time_refusal(session: SparkSession, spec: PipelineSpec, transform: Tran
         spec: The pipeline.
         transform: The pipeline's, without the JSON; it can be planned (``planned_output``).
     """
+    reason = not_numbered(planned_output(session, spec, transform))
+    if reason is not None:
+        return reason
     nothing = session.createDataFrame(session.sparkContext.emptyRDD(), KAFKA_SCHEMA)
     try:
         rows = real_time_rows(session, spec, nothing, make_decoder(spec, {}), transform, ())

@@ -29,7 +29,7 @@ from lakebound_spark.batch.direct import make_direct_lane
 from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import make_check
-from lakebound_spark.batch.lanes import How
+from lakebound_spark.batch.lanes import How, RowNumbers
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.message_bounds import topic_bounds
 from lakebound_spark.batch.plan_keeper import PlanKeeper
@@ -160,6 +160,7 @@ def open_in_batches(
         "left_out": left_out_by_targets(run, rows, settled.left_out) | left_out_by_stores(stored, rows),
         "check": check,
         "hour_column": hour_column,
+        "numbers": RowNumbers(),
     }
     given = planned_input(session, spec).schema
     # The JSON for topics needs Spark, too; on that nothing can raise.

@@ -59,9 +59,18 @@ def joined(frame: DataFrame) -> DataFrame:
 
 
 def joined_with_several(frame: DataFrame) -> DataFrame:
-    """Two rows of some records, of one ordinal."""
+    """Two rows of some records, to which the function gives one number."""
     sides = frame.sparkSession.createDataFrame([(0, "l"), (0, "r"), (1, "l")], "n INT, side STRING")
     return frame.join(sides, "n").select("id", "side", KAFKA_COLUMN)
+
+
+def exploded_twice(frame: DataFrame) -> DataFrame:
+    """As many rows of a record as there are pairs, which the second explode alone does not number."""
+    return explode(explode(frame.select("id", "tags", "items", KAFKA_COLUMN), "tags", "tag"), "items", "item")
+
+
+def exploded_by_spark(frame: DataFrame) -> DataFrame:
+    return frame.select("id", F.explode_outer("tags").alias("tag"), KAFKA_COLUMN).where("tag is null or tag > 'a'")
 
 
 def joined_by_sorting(frame: DataFrame) -> DataFrame:
@@ -140,6 +149,8 @@ FUNCTIONS: tuple[Transform, ...] = (
     none_left,
     exploded,
     exploded_with_empty,
+    exploded_twice,
+    exploded_by_spark,
     joined,
     joined_with_several,
     joined_by_sorting,
