@@ -15,6 +15,7 @@ from lakebound.cli.check import check, schema
 from lakebound.cli.control import control
 from lakebound.cli.create_topic import create_topic
 from lakebound.cli.doctor import doctor
+from lakebound.cli.erase import erase
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
 from lakebound.cli.maintain import maintain
@@ -73,6 +74,7 @@ app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
+app.command(rich_help_panel=PIPELINES)(erase)
 app.command("rebuild-store", rich_help_panel=PIPELINES)(rebuild_store)
 app.command(rich_help_panel=PIPELINES)(incidents)
 app.command(rich_help_panel=PIPELINES)(acknowledge)

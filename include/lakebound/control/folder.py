@@ -184,6 +184,11 @@ class ControlFolder:
         return self.shared / "proof.json"
 
     @property
+    def erased(self) -> StateFile:
+        """Which rows were erased by decision (``lakebound.control.erased_record``)."""
+        return self.shared / "erased.json"
+
+    @property
     def maintenance_history(self) -> StateFile:
         """What maintenance runs did (``lakebound.operations.maintenance.past_reading``), one line per run."""
         return self.shared / "maintenance.jsonl"

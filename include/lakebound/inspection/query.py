@@ -135,11 +135,20 @@ def check_reads_only(sql: str) -> None:
         NotAQueryError: It does not.
         QueryOfFilesError: It names a function that reads files.
     """
-    if found := _FILE_FUNCTION.search(sql):
-        raise QueryOfFilesError(found[0])
+    check_reads_no_file(sql)
     bare = _COMMENT.sub(" ", sql)
     if not _READS.match(bare):
         raise NotAQueryError(bare)
+
+
+def check_reads_no_file(sql: str) -> None:
+    """Refuse a query, or a part of one, that names a function by which Polars reads any file.
+
+    Raises:
+        QueryOfFilesError: It does.
+    """
+    if found := _FILE_FUNCTION.search(sql):
+        raise QueryOfFilesError(found[0])
 
 
 def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format | None = None, limit: int = 0) -> Answer:
@@ -162,7 +171,7 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format 
     there = [(table, places) for table, places in meant if _exists(table, places)]
     names, places_by_id = resolve((table for table, _ in there), chosen), {table.id: places for table, places in there}
     try:
-        frames = {name: _scan(table, places_by_id[table.id]) for name, table in names.items() if table is not None}
+        frames = {name: scan_table(table, places_by_id[table.id]) for name, table in names.items() if table is not None}
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
@@ -196,7 +205,8 @@ def _exists(table: TableSpec, places: Places) -> bool:
     return open_table(table, places).exists()
 
 
-def _scan(table: TableSpec, places: Places) -> pl.LazyFrame:
+def scan_table(table: TableSpec, places: Places) -> pl.LazyFrame:
+    """Return a table that exists as Polars reads it; nothing of its data is read yet."""
     import polars as pl
 
     if table.format == "delta":

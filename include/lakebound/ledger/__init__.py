@@ -1,4 +1,5 @@
 """The arithmetic of offsets: entries, intervals, and where a start continues. Pure.
 
-Other rooms import ``entry``, ``foreign_changes``, ``hours``, ``intervals``, ``lost``, ``marks``, ``start`` and ``topics``.
+Other rooms import ``entry``, ``erased``, ``foreign_changes``, ``hours``, ``intervals``, ``lost``, ``marks``, ``start`` and
+``topics``.
 """

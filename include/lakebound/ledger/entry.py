@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from lakebound import __version__
 from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.frozen import Frozen, FrozenRecord
+from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
@@ -23,12 +24,13 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
 
 FORMAT_VERSION = 1
-KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
-"""What an entry may require of its readers so far: nothing."""
+ERASED = "erased"
+KNOWN_REQUIREMENTS: frozenset[str] = frozenset({ERASED})
+"""What an entry may require of its readers so far: to carry on which rows were erased by decision."""
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
-EntryKind = Literal["genesis", "open", "land", "replay", "release", "recall", "skip", "reset", "carry"]
+EntryKind = Literal["genesis", "open", "land", "replay", "release", "recall", "erase", "skip", "reset", "carry"]
 DECIDE_ANEW: tuple[EntryKind, ...] = ("release", "recall")
 """Kinds whose commits add to no coverage, and name offsets of it in ``releases``."""
 
@@ -79,6 +81,8 @@ class Entry(FrozenRecord):
     before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
     before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
     decided again.
+    ``erased`` names the rows that were ever erased by decision, and every later entry carries it on. The coverage still holds
+    their offsets. An ``erase`` takes rows out, so its ``range`` and counts are empty.
     """
 
     version: Literal[1] = 1
@@ -119,6 +123,9 @@ class Entry(FrozenRecord):
         description="Versions of foreign changes that this commit takes from the list: a person has said so.",
     )
     carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
+    erased: ErasedFile | None = None
+    erases: int = Field(default=0, ge=0, description="Of an erase: how many rows this commit takes out of the table.")
+    decision: str | None = Field(default=None, description="Of an erase: the hash of its plan.")
     delivery: Literal["at_least_once"] | None = Field(
         default=None,
         description="Of a topic in real time: rows are sent before the entry that counts them, so a row of the time after the "
@@ -138,6 +145,9 @@ def encode(entry: Entry) -> str:
     body = entry.model_dump(mode="json", exclude_defaults=True)
     body["version"] = FORMAT_VERSION
     body["writer"] = entry.writer
+    if entry.erased is not None:
+        # An older version would not carry it on, and land these rows again one day. At the end: the kind comes first.
+        body["requires"] = sorted({*body.pop("requires", ()), ERASED})
     if entry.releases:
         body["releases"] = _packed(body["releases"])
     return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
@@ -191,6 +201,7 @@ def carried(entry: Entry) -> Entry:
         quarantine=entry.quarantine,
         foreign_changes=entry.foreign_changes,
         carries=entry.carries if entry.kind == "carry" else entry.commit,
+        erased=entry.erased,
     )
 
 

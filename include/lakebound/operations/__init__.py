@@ -1,4 +1,4 @@
-"""What a person or a DAG does beside the stream: maintenance, recovery, replay, release of quarantined records, backup.
+"""What a person or a DAG does beside the stream: maintenance, recovery, replay, release, erasure, backup.
 
 Other rooms import ``acknowledge``.
 """

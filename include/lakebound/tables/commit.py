@@ -216,8 +216,9 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     _check_epoch(view, draft, own_epoch)
     known = () if view.entry is None else view.entry.foreign_changes
     foreign = remembered(known, view.foreign_changes, draft.acknowledges)
+    erased = draft.erased or (view.entry.erased if view.entry is not None else None)
     if draft.kind == "reset":
-        return draft.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign})
+        return draft.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign, "erased": erased})
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
@@ -234,6 +235,7 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
             "released": released,
             "quarantine": quarantine,
             "foreign_changes": foreign,
+            "erased": erased,
         }
     )
 

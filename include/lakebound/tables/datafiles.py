@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -143,16 +143,7 @@ class DataFileWriter:
             self._end_oldest()
         partition = self._partition(part)
         path = self._layout.folder / f"{self._name}-{len(self._files) + len(self._open):05d}.parquet"
-        scratch = None if path.is_local else cast(BinaryIO, TemporaryFile())  # has no name, so that nothing is left by a kill
-        writer = pq.ParquetWriter(
-            path.path if scratch is None else scratch,
-            self._layout.of_files(part.schema),
-            compression=COMPRESSION,
-            use_dictionary=False,
-            store_schema=False,
-            write_statistics=columns_with_statistics(part.schema),
-        )
-        self._open[key] = _OpenFile(path, partition, writer, scratch, self._layout.spec_id)
+        self._open[key] = _begin(path, partition, self._layout.of_files(part.schema), self._layout.spec_id)
         return self._open[key]
 
     def _partition(self, part: pa.Table) -> dict[str, str | None]:
@@ -166,6 +157,51 @@ class DataFileWriter:
             self._files.append(file.close())
         except FileNotFoundError as exc:
             raise CommitRefusedError(self._layout.table, f"its file {file.path} was removed while it was written") from exc
+
+
+def _begin(path: Location, partition: Mapping[str, str | None], schema: pa.Schema, spec_id: int | None) -> _OpenFile:
+    scratch = None if path.is_local else cast(BinaryIO, TemporaryFile())  # has no name, so that nothing is left by a kill
+    writer = pq.ParquetWriter(
+        path.path if scratch is None else scratch,
+        schema,
+        compression=COMPRESSION,
+        use_dictionary=False,
+        store_schema=False,
+        write_statistics=columns_with_statistics(schema),
+    )
+    return _OpenFile(path, dict(partition), writer, scratch, spec_id)
+
+
+def write_copy(
+    path: Location,
+    partition: Mapping[str, str | None],
+    schema: pa.Schema,
+    parts: Iterable[pa.Table],
+    *,
+    spec_id: int | None = None,
+) -> DataFile:
+    """Write a file in the place of another one that keeps its columns and its partition, and return it.
+
+    Args:
+        path: Where it is written.
+        partition: Value per partition column, as Delta's log has it; empty for Iceberg.
+        schema: Of the file that it replaces, field ids included.
+        parts: Its rows, each part a row group.
+        spec_id: Id of the table's partitioning; None for Delta.
+
+    Raises:
+        FileNotFoundError: It was removed while it was written.
+    """
+    copy = _begin(path, partition, schema, spec_id)
+    try:
+        for part in parts:
+            copy.write(part)
+        return copy.close()
+    except BaseException:
+        copy.abandon()
+        if copy.scratch is None:
+            delete_all([path])
+        raise
 
 
 def _as_told(rows: pa.Table, layout: FileLayout) -> pa.Table:

@@ -15,6 +15,7 @@ import structlog
 
 from lakebound.errors import CommitUnknownError, FilesOutdatedError, LeaseLostError
 from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, ReleaseOvertakenError
+from lakebound.tables.prepared import StalePreparedError
 
 _MOVED_ON = (
     BatchOverlapError,
@@ -23,6 +24,7 @@ _MOVED_ON = (
     LeaseLostError,
     LedgerWentBackError,
     ReleaseOvertakenError,
+    StalePreparedError,
 )
 """A table is not what it was when the work was planned."""
 
@@ -49,6 +51,7 @@ def retry_as_guest(work: Callable[[], T], *, what: str, attempts: int, look_agai
         LeaseLostError: A later application opened a table.
         LedgerWentBackError: A table was rolled back.
         ReleaseOvertakenError: Another release was faster.
+        StalePreparedError: Files that were rewritten are not the table's any more.
     """
     for attempt in range(1, attempts):
         try:

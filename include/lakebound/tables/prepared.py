@@ -44,12 +44,13 @@ class AddedFile(Frozen):
 
 
 class DeltaReplacement(Frozen):
-    """Files of a Delta table in place of others with the same rows; without files, a note in its history."""
+    """Files of a Delta table in place of others; without files, a note in its history."""
 
     kind: Literal["delta_replacement"] = "delta_replacement"
     version: int = Field(description="The version in which all removed files are live.")
     digest: str = Field(description="Of that version's content, in hexadecimal.")
     operation: str = "OPTIMIZE"
+    changes_data: bool = Field(default=False, description="Whether the new files lack rows that the others hold.")
     parameters: Mapping[str, str] = Field(default_factory=dict)
     metrics: Mapping[str, int] = Field(default_factory=dict)
     removed: tuple[RemovedFile, ...] = ()

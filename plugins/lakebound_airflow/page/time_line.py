@@ -46,7 +46,8 @@ def time_line(targets: Iterable[RewindTarget], grains: Iterable[Grain], now: flo
 
 def said(kind: str | None) -> str:
     """Return what a version is, by the kind of its entry."""
-    return {None: "not by Lakebound", "carry": "maintenance", "reset": "rewind", "land": "landed"}.get(kind, kind or "")
+    said_of = {None: "not by Lakebound", "carry": "maintenance", "reset": "rewind", "land": "landed", "erase": "erased"}
+    return said_of.get(kind, kind or "")
 
 
 def duration(seconds: float) -> str:

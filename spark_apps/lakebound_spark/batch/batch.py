@@ -369,9 +369,13 @@ class BatchLander:
 
 
 def group_by_missing(targets: Sequence[Target], wanted: Offsets) -> list[tuple[Offsets, list[Target]]]:
-    """Return the tables grouped by what of ``wanted`` they lack; those that lack nothing are left out."""
+    """Return the tables grouped by what of ``wanted`` they lack; those that lack nothing are left out.
+
+    Offsets of rows that were erased by decision are lacked by nobody.
+    """
     groups: list[tuple[Offsets, list[Target]]] = []
     for target in targets:
+        target.leave_out_erased(wanted)
         lacking = missing(wanted, target.coverage)
         if not lacking:
             continue

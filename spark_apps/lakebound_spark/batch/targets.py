@@ -7,9 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, new_commit_id
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
+from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.hours import RowHours
+from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.topics import TopicIdPartition
 from lakebound.tables.commit import Committed, commit_entry
+from lakebound.tables.erased import erased_among, lacking, read_erased
+from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.table import DataFile, LedgerView
 from lakebound.tables.target import LandingTarget
 
@@ -69,7 +74,8 @@ class Writer:
 class Target:
     """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet.
 
-    ``was_real_time`` says that the newest entry before this application's own was one of real time.
+    ``was_real_time`` says that the newest entry before this application's own was one of real time. ``erased`` are offsets of
+    rows that were erased by decision, as far as the table did not hold them when its ledger was read: they are not landed.
     """
 
     table: LandingTarget
@@ -83,6 +89,7 @@ class Target:
     files: int = 0
     size_bytes: int = 0
     was_real_time: bool = False
+    erased: Mapping[TopicIdPartition, Intervals] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -98,6 +105,20 @@ class Target:
         """Read the ledger again and forget what is pending: it will be read again."""
         self.view = self.table.read_ledger()
         self.pending, self.pending_counts = {}, Counts()
+        self.know_erased()
+
+    def know_erased(self) -> None:
+        """Read which rows were erased from the table, as the ledger that was read last names them; mostly none."""
+        entry, table = self.view.entry, self.table
+        if entry is None or entry.erased is None or not isinstance(table, ErasesRows):
+            self.erased = {}
+            return
+        self.erased = lacking(read_erased(table, entry), self.view.coverage)
+
+    def leave_out_erased(self, wanted: Offsets) -> None:
+        """Take erased offsets among those that are to be landed as read: they give no row."""
+        if self.erased:
+            self.remember(missing(erased_among(wanted, self.erased), self.coverage), Counts())
 
     def remember(self, landed: Mapping[str, TopicOffsets], counts: Counts) -> None:
         """Keep offsets without rows until the next commit."""
@@ -117,6 +138,7 @@ class Target:
         timestamps_ms: tuple[int, int] | None = None,
         hours: RowHours | None = None,
         releases: Mapping[str, TopicOffsets] | None = None,
+        erased: ErasedFile | None = None,
     ) -> Committed:
         """Commit the files with an entry for ``landed`` and everything pending, or for what is released from quarantine.
 
@@ -132,6 +154,7 @@ class Target:
                 the entry.
             hours: To which hours the rows belong; None leaves it out of the entry.
             releases: Covered offsets whose outcome this commit changes, by topic; None without any.
+            erased: How the entry names the rows that were erased from the table; None: as the entry before it.
 
         Raises:
             LeaseLostError: A later application writes to the table.
@@ -158,6 +181,7 @@ class Target:
             references=dict(writer.references()) if kind is None else {},
             hours=hours,
             quarantine=writer.quarantine if kind == "open" else None,
+            erased=erased,
             delivery=writer.delivery if self.table.spec.format == "topic" else None,
         )
         writer.give_turn(self.id, self.table.has_moved_on)

@@ -7,6 +7,7 @@ from functools import reduce
 
 import pyarrow as pa
 
+from lakebound.control.erased_record import read_record
 from lakebound.control.handover import TakeOffers
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
@@ -14,11 +15,14 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
+from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
+from lakebound.tables.erased import read_erased, write_erased
+from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.stale_ledger import check_not_behind
-from lakebound.tables.table import open_table
+from lakebound.tables.table import LedgerView, open_table
 from lakebound.tables.take_over import Committer, take_over
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.targets import Counts, Target, Writer
@@ -152,5 +156,17 @@ def _open(run: RunSpec, one: LandingTarget, writer: Writer, facts: Mapping[str, 
     view = one.read_ledger()
     target = Target(one, view, was_real_time=view.entry is not None and view.entry.delivery is not None)
     check_topic_ids(target.view.coverage, {topic: known.topic_id for topic, known in facts.items()})
-    target.commit(writer, marks_for_unseen(target.view.coverage, facts, run.spec.start_from), Counts(), [], kind="open")
+    marks = marks_for_unseen(target.view.coverage, facts, run.spec.start_from)
+    target.commit(writer, marks, Counts(), [], kind="open", erased=_told_erased(run, one, view))
+    target.know_erased()
     return target
+
+
+def _told_erased(run: RunSpec, one: LandingTarget, view: LedgerView) -> ErasedFile | None:
+    """Write the list of erased rows for a table that does not know them all, such as one that was made anew; None: it does."""
+    if not isinstance(one, ErasesRows) or one.spec.id == run.spec.quarantine_table.id:
+        return None
+    recorded = read_record(run.control)
+    known = read_erased(one, view.entry) if recorded else recorded
+    every = known.plus(recorded)
+    return write_erased(one, every) if every != known else None

@@ -15,6 +15,7 @@ from lakebound.inspection.proof.offset_arrays import index_rows, size
 from lakebound.inspection.validation import quarantine_copies
 from lakebound.inspection.validation.quarantine_copies import NoQuarantineError, commit_copies, has_copies, without_copies
 from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.ledger.erased import ErasedRows
 from lakebound.operations.replay.take_back import nothing_stands_for
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
@@ -106,7 +107,7 @@ def test_proofs_and_repairs_do_not_see_them(quarantine: Table, at: Places) -> No
     rows = quarantine.scan_kafka()
     assert len(rows) == 3
     assert size(index_rows(without_copies(rows)).records) == 1
-    assert nothing_stands_for(offsets(0, 5), quarantine)[TOPIC].partitions == {0: ((0, 2), (3, 5))}
+    assert nothing_stands_for(offsets(0, 5), quarantine, erased=ErasedRows())[TOPIC].partitions == {0: ((0, 2), (3, 5))}
 
 
 def test_without_a_quarantine_nothing_is_copied(spec: TableSpec, at: Places) -> None:

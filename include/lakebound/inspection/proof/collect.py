@@ -32,6 +32,7 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
 from lakebound.spec.to_topics import is_topic
+from lakebound.tables.erased import read_erased
 from lakebound.tables.places import Places
 from lakebound.tables.size import table_size
 from lakebound.tables.table import CommittedEntry, Table, open_table
@@ -148,7 +149,9 @@ def _read_ledger(table: Proved, role: TableRole) -> TableAsFound:
         entries = _readable_entries(table)
         former, released = view.entry.former, view.released
         facts = replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
-        return replace(facts, totals=table.totals) if isinstance(table, _NO_TABLES) else facts
+        if isinstance(table, _NO_TABLES):
+            return replace(facts, totals=table.totals)
+        return replace(facts, erased=read_erased(table, view.entry))
     except NoLedgerError as exc:
         return replace(facts, error=str(exc)) if isinstance(table, _NO_TABLES) else _reconstructed(table, facts, exc)
     except LakeboundError as exc:
@@ -254,7 +257,7 @@ def _said_since(table: Proved, version: str) -> tuple[Offsets, tuple[Offsets, ..
             if committed.version == version:
                 return coverage, tuple(releases)
             releases.append(committed.entry.releases)
-            if committed.entry.kind == "reset":
+            if committed.entry.kind in ("reset", "erase"):
                 return None
     except LakeboundError:
         # Whatever it is, reading everything again will say it.

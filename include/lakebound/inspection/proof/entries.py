@@ -39,7 +39,15 @@ def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pip
         quarantined=sum(committed.entry.quarantined for committed in history.standing),
         released=sum(one.entry.landed + one.entry.filtered for one in history.standing if one.entry.kind == "release"),
         problems=tuple(named(_contradictions(history.recent, pipeline))),
-        notes=(*_limits(history), *([f"lost by decision, as a skip entry says: {lost}"] if lost else [])),
+        erased=facts.erased.rows,
+        notes=(
+            *_limits(history),
+            *([f"lost by decision, as a skip entry says: {lost}"] if lost else []),
+            *(
+                [f"{facts.erased.rows} of its rows were erased by decision; its entries count them as landed"]
+                * bool(facts.erased)
+            ),
+        ),
     )
     if overlaps.found:
         pairs = (f"{left} and {right}" for left, right in overlaps.versions)

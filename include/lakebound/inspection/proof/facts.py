@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakebound.landing.to_topics.ledger_record import TargetTotals
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.erased import ErasedRows
 from lakebound.spec.table import TableRole
 from lakebound.tables.table import CommittedEntry
 
@@ -42,6 +43,7 @@ class TableAsFound:
         totals: Of a topic: what all its entries have counted, those included that are no longer kept.
         bad_rows: Of a topic that was written in real time: where the records in the quarantine topic come from.
         note: What is to be said of the rows.
+        erased: Rows that were erased by decision, as the counting entry names them.
     """
 
     table: str
@@ -59,3 +61,4 @@ class TableAsFound:
     totals: TargetTotals | None = None
     bad_rows: pa.Table | None = None
     note: str | None = None
+    erased: ErasedRows = field(default_factory=ErasedRows)

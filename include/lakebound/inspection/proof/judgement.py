@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lakebound.inspection.proof.between import CoverageAndHistory, contradictions, mark_differences, quarantine_contradiction
 from lakebound.inspection.proof.entries import judge_entries, named, unread, without_ledger
+from lakebound.inspection.proof.erased import Erased, find_erased
 from lakebound.inspection.proof.facts import Readable, TableAsFound
 from lakebound.inspection.proof.history import History, Overlaps, overlaps, trace
 from lakebound.inspection.proof.marks import judge_marks
@@ -25,6 +26,7 @@ class _Case:
     history: History
     overlaps: Overlaps
     rows: RowOffsets | None
+    erased: Erased = field(default_factory=Erased)
 
     @property
     def has_ledger(self) -> bool:
@@ -86,7 +88,9 @@ def _case(facts: TableAsFound) -> _Case:
         facts = replace(facts, coverage=hull(facts.coverage), later_coverage=hull(facts.later_coverage))
     history = trace(facts.entries, facts.coverage)
     doubled = overlaps(history) if facts.source == "entry" else Overlaps(Found(), ())
-    return _Case(facts, history, doubled, None if facts.rows is None else index_rows(facts.rows))
+    if facts.rows is None:
+        return _Case(facts, history, doubled, None)
+    return _Case(facts, history, doubled, index_rows(facts.rows), find_erased(facts.erased, facts.rows))
 
 
 def _of_entries(case: _Case, pipeline: str, topics: Mapping[str, TopicFacts | None]) -> TableProof:
@@ -123,4 +127,6 @@ def _of_rows(proof: TableProof, case: _Case, others: Sequence[_Case], kafka: Kaf
         found = (other.facts.rows for other in others if other.facts.role == "quarantine")
         quarantine = index_rows(case.facts.bad_rows, *(rows for rows in found if rows is not None))
         proof = proof.adding(notes=[case.facts.note] if case.facts.note else [])
-    return judge_target_rows(proof, case.facts, case.history, rows, quarantine, kafka, involved=involved, may_filter=may_filter)
+    return judge_target_rows(
+        proof, case.facts, case.history, rows, quarantine, kafka, case.erased, involved=involved, may_filter=may_filter
+    )

@@ -53,6 +53,8 @@ class EntryCounts:
         shared: Offsets that are both landed and in quarantine.
         unaccounted: Readable offsets that are neither.
         untold: Offsets that are neither, and of which Kafka no longer tells whether they were readable.
+        erased: Distinct offsets of which every row was erased by decision.
+        erased_rows: Rows that were erased by decision.
     """
 
     version: str
@@ -63,6 +65,8 @@ class EntryCounts:
     shared: int
     unaccounted: int
     untold: int
+    erased: int = 0
+    erased_rows: int = 0
 
     @property
     def spans(self) -> Spans:
@@ -77,7 +81,7 @@ class EntryCounts:
         that it counts as bad.
         """
         entry = self.entry
-        held = (self.landed, self.rows, self.quarantined - self.shared)
+        held = (self.landed + self.erased, self.rows + self.erased_rows, self.quarantined - self.shared)
         agrees = held == (entry.landed, entry.rows, entry.quarantined)
         return agrees and self.shared > 0 and entry.kind in ("land", "replay")
 
@@ -92,7 +96,7 @@ class EntryCounts:
         if entry.kind == "skip":
             return Found()
         in_quarantine = self.quarantined - (self.shared if landed_is_not_bad else 0)
-        fewer = max(entry.landed - self.landed, 0) + max(entry.quarantined - in_quarantine, 0)
+        fewer = max(entry.landed - self.landed - self.erased, 0) + max(entry.quarantined - in_quarantine, 0)
         lacking = max(self.unaccounted - entry.filtered, fewer)
         if lacking <= 0:
             return self._rows_shortfall()
@@ -114,12 +118,19 @@ class EntryCounts:
         return Found(count=extra, within=ranges_of(self.spans)) if extra > 0 else Found()
 
     def _rows_shortfall(self) -> Found:
-        lacking = self.entry.rows - self.rows
+        lacking = self.entry.rows - self.rows - self.erased_rows
         return Found(count=lacking, within=ranges_of(self.spans)) if lacking > 0 else Found()
 
 
 def count_entries(
-    entries: Sequence[CommittedEntry], evidence: Evidence, *, landed: Arrays, rows: Arrays, quarantined: Arrays
+    entries: Sequence[CommittedEntry],
+    evidence: Evidence,
+    *,
+    landed: Arrays,
+    rows: Arrays,
+    quarantined: Arrays,
+    erased: Arrays | None = None,
+    erased_rows: Arrays | None = None,
 ) -> list[EntryCounts]:
     """Return what is found in the range of each entry that has one.
 
@@ -129,10 +140,12 @@ def count_entries(
         landed: Distinct offsets with rows, sorted like the others.
         rows: Offset of each row.
         quarantined: Distinct offsets in quarantine.
+        erased: Distinct offsets of which every row was erased by decision; None without any.
+        erased_rows: Offset of each row that was.
     """
     shared = both(landed, quarantined)
     arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "shared": shared}
-    arrays |= {"unaccounted": evidence.unaccounted}
+    arrays |= {"unaccounted": evidence.unaccounted, "erased": erased or {}, "erased_rows": erased_rows or {}}
     pieces: dict[TopicIdPartition, list[tuple[int, int, int]]] = {}
     for number, committed in enumerate(entries):
         for key, intervals in spans_of(committed.entry.range).items():

@@ -80,6 +80,7 @@ class TableProof(Frozen):
         overlaps: Offsets in the ranges of more than one commit.
         gaps: Holes in the coverage.
         skipped: Offsets that Kafka had deleted before they were landed and a person gave up: lost by decision, not missing.
+        erased: Rows that were erased by decision: not missing, and not counted in ``records`` and ``rows`` when deep.
         outside: Rows whose offsets the coverage does not hold, or which name another topic id, or no origin at all.
         surplus: Rows beyond those that the entry of their range counts.
         undecided: Offsets without a row whose entry is no longer kept: filtered or lost, nobody can tell.
@@ -106,6 +107,7 @@ class TableProof(Frozen):
     overlaps: Found = Found()
     gaps: Found = Found()
     skipped: Found = Found()
+    erased: int = 0
     outside: Found = Found()
     surplus: Found = Found()
     undecided: Found = Found()
@@ -178,12 +180,19 @@ class Proof(Frozen):
         """Sum over the tables."""
         return sum(table.skipped.count for table in self.tables)
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def erased(self) -> int:
+        """Rows, summed over the tables."""
+        return sum(table.erased for table in self.tables)
+
     @property
     def sentence(self) -> str:
         """One line that says it all."""
         landed = ", ".join(_landed(table) for table in self.tables if table.role == "target")
         counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
         counts += f", lost by decision {self.skipped}" if self.skipped else ""
+        counts += f", erased by decision {self.erased}" if self.erased else ""
         if self.ok:
             return f"pipeline {self.pipeline}: proved by its {self.level}: {counts}"
         number = sum(len(table.problems) for table in self.tables)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakebound.inspection.proof.entries import named
+from lakebound.inspection.proof.erased import Erased, together
 from lakebound.inspection.proof.facts import Readable, TableAsFound
 from lakebound.inspection.proof.history import History, Spans, below, difference, held_spans, ranges_of, spans_of, union
 from lakebound.inspection.proof.offset_arrays import (
@@ -70,6 +71,7 @@ def judge_target_rows(
     rows: RowOffsets,
     quarantine: RowOffsets,
     kafka: KafkaRows,
+    erased: Erased,
     *,
     involved: frozenset[str],
     may_filter: bool,
@@ -83,29 +85,41 @@ def judge_target_rows(
         rows: Of the table.
         quarantine: Rows of the pipeline's quarantine.
         kafka: What can still be read.
+        erased: Rows that were erased by decision.
         involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
         may_filter: Whether the pipeline can drop records; then offsets without a row and without an entry prove nothing.
     """
     covered = held_spans(facts.coverage, facts.former)
     landed, bad, each = within(rows.records, covered), within(quarantine.records, covered), within(rows.rows, covered)
-    decided = either(landed, bad)
+    gone, gone_rows = erased.records, erased.rows
+    decided = either(either(landed, bad), within(gone, covered))
     unaccounted = without(kafka.of(covered), decided)
     evidence = Evidence(decided, unaccounted, kafka.earliest)
     releases = releases_of(history, facts.released, facts.later_releases)
     first, first_rows = beyond(landed, releases.named), beyond(each, releases.named)
-    counted = count_entries(history.standing, evidence, landed=first, rows=first_rows, quarantined=bad)
+    counted = count_entries(
+        history.standing,
+        evidence,
+        landed=first,
+        rows=first_rows,
+        quarantined=bad,
+        erased=beyond(gone, releases.named),
+        erased_rows=beyond(gone_rows, releases.named),
+    )
     missing, texts = _shortfalls(counted, evidence, landed_is_not_bad=not releases.unnamed)
-    for version, lost in lost_rows(releases, landed, each):
+    for version, lost in lost_rows(releases, either(landed, gone), together(each, gone_rows)):
         missing = missing.plus(lost)
         texts.append(f"commit {version}, a release from quarantine, lacks {lost}")
     missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
-    holes = _in_gaps(proof, facts.coverage, rows, quarantine, kafka)
+    holes = _in_gaps(proof, facts.coverage, either(rows.records, gone), quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
     counted = [counts for counts in counted if counts.version not in involved]
     again = union(counts.spans for counts in counted if counts.has_read_again)
     shared = doubted(beyond(both(landed, bad), again), releases)
     proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted)
     problems = _missing_problem(missing, texts)
+    if erased.again:
+        problems.append(f"rows that were erased by decision are there again: {erased.again}; erase them again")
     if shared:
         problems.append(f"offsets both landed and quarantined: {shared}")
     return proof.adding(
@@ -220,14 +234,14 @@ def _without_entry(
     return (missing, old) if may_filter else (missing.plus(old), Found())
 
 
-def _in_gaps(proof: TableProof, coverage: Offsets, rows: RowOffsets, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
+def _in_gaps(proof: TableProof, coverage: Offsets, records: Arrays, quarantine: RowOffsets, kafka: KafkaRows) -> Found:
     """Return the offsets of the coverage's gaps that Kafka has, or may have had, and that are nowhere."""
     gaps: Spans = {
         (topic, coverage[topic].topic_id, partition): intervals
         for topic, partitions in proof.gaps.ranges.items()
         for partition, intervals in partitions.items()
     }
-    held = either(within(rows.records, gaps), within(quarantine.records, gaps))
+    held = either(within(records, gaps), within(quarantine.records, gaps))
     untold = difference(below(gaps, kafka.earliest), spans_from(held))
     return found(ranges_of(union([untold, spans_from(without(kafka.of(gaps), held))])))
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from lakebound.ledger.entry import EntryKind
 from lakebound.ledger.intervals import Interval, Intervals, merge
 
-NO_NEW_DATA: tuple[EntryKind, ...] = ("genesis", "open", "skip", "reset", "carry")
+NO_NEW_DATA: tuple[EntryKind, ...] = ("genesis", "open", "erase", "skip", "reset", "carry")
 """Entries of commits that land nothing."""
 
 

@@ -27,6 +27,7 @@ from lakebound.inspection.proof.offset_arrays import (
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.intervals import Intervals
 from lakebound.operations.release.reading import keys_of
+from lakebound.tables.erased import read_erased
 from lakebound.tables.table import LedgerView, Table
 
 
@@ -36,7 +37,7 @@ class Held:
 
     Attributes:
         view: The ledger.
-        lacking: Covered, without a row.
+        lacking: Covered, without a row, and none was erased by decision.
         landed: With rows.
         uncovered: Not covered, or of another incarnation of the topic.
     """
@@ -60,7 +61,7 @@ def look_at(table: Table, quarantined: Arrays) -> Held:
     covered = _within(quarantined, view.coverage)
     return Held(
         view=view,
-        lacking=_solid(without(covered, rows)),
+        lacking=_solid(beyond(without(covered, rows), read_erased(table, view.entry).records)),
         landed=both(quarantined, rows),
         uncovered=beyond(quarantined, spans_of(view.coverage)),
     )

@@ -20,6 +20,7 @@ from lakebound.operations.replay.take_back import nothing_stands_for
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
+from lakebound.tables.erased import read_erased
 from lakebound.tables.places import places_of
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
@@ -99,8 +100,9 @@ def _unfounded(spec: PipelineSpec, settings: Settings, table_id: str, lacking: O
     if not count(claimed):
         return {}
     places = places_of(settings, spec.warehouse)
-    table = next(table for table in spec.tables if table.id == table_id)
-    return nothing_stands_for(claimed, open_table(table, places), open_table(spec.quarantine_table, places))
+    table = open_table(next(table for table in spec.tables if table.id == table_id), places)
+    erased = read_erased(table, table.read_ledger().entry)
+    return nothing_stands_for(claimed, table, open_table(spec.quarantine_table, places), erased=erased)
 
 
 def _outdated(spec: PipelineSpec, settings: Settings) -> list[str]:

@@ -14,16 +14,18 @@ from lakebound.inspection.proof.history import difference, spans_of
 from lakebound.inspection.proof.offset_arrays import index_rows, spans_from, within
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, common, count, new_commit_id
+from lakebound.ledger.erased import ErasedRows
 from lakebound.operations.replay.plan import without
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.commit import commit_entry
+from lakebound.tables.erased import read_erased
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 
 
-def nothing_stands_for(claimed: Offsets, *tables: Table) -> Offsets:
-    """Return those of the offsets of which none of the tables has a row."""
-    spans = spans_of(claimed)
+def nothing_stands_for(claimed: Offsets, *tables: Table, erased: ErasedRows) -> Offsets:
+    """Return those of the offsets of which none of the tables has a row, and that are not among the erased ones."""
+    spans = difference(spans_of(claimed), erased.records)
     for table in tables:
         if spans and table.exists():
             spans = difference(spans, spans_from(within(index_rows(without_copies(table.scan_kafka())).records, spans)))
@@ -51,7 +53,10 @@ def take_back(spec: PipelineSpec, places: Places, lacking: Mapping[str, Offsets]
     """
     quarantine = open_table(spec.quarantine_table, places)
     targets = [open_table(table, places) for table in spec.tables if count(lacking.get(table.id, {}))]
-    unfounded = [nothing_stands_for(lacking[table.spec.id], table, quarantine) for table in targets]
+    unfounded = [
+        nothing_stands_for(lacking[table.spec.id], table, quarantine, erased=read_erased(table, table.read_ledger().entry))
+        for table in targets
+    ]
     every: Offsets = reduce(add, unfounded, {})
     if count(every) and quarantine.exists():
         _reset(spec, quarantine, every, (quarantine,), epoch)
@@ -64,7 +69,7 @@ def _reset(spec: PipelineSpec, table: Table, lacking: Offsets, judges: tuple[Tab
     attempts = spec.limits.commit_attempts
     for attempt in range(1, attempts + 1):
         view = table.read_ledger()
-        taken = nothing_stands_for(common(lacking, view.coverage), *judges)
+        taken = nothing_stands_for(common(lacking, view.coverage), *judges, erased=read_erased(table, view.entry))
         if view.entry is None or not count(taken):
             return taken_before
         draft = Entry(

@@ -79,7 +79,9 @@ def add(
     }
 
 
-def remove(path: str, size_bytes: int, partition: Mapping[str, str | None], removed_ms: int) -> LogAction:
+def remove(
+    path: str, size_bytes: int, partition: Mapping[str, str | None], removed_ms: int, *, changes_data: bool = False
+) -> LogAction:
     """Return the action that removes a file whose rows are in other files now.
 
     Args:
@@ -87,12 +89,13 @@ def remove(path: str, size_bytes: int, partition: Mapping[str, str | None], remo
         size_bytes: Its size.
         partition: Value per partition column.
         removed_ms: When it was removed.
+        changes_data: Whether some of its rows are in no other file: they were deleted.
     """
     return {
         "remove": {
             "path": path,
             "deletionTimestamp": removed_ms,
-            "dataChange": False,
+            "dataChange": changes_data,
             "extendedFileMetadata": True,
             "partitionValues": dict(partition),
             "size": size_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -86,3 +87,9 @@ def last_readable(folder: Location) -> int | None:
             continue
         return version
     return None
+
+
+def on_disk(root: Location, path: str) -> Location:
+    """Return where a file lies that the log names as a URI; some writers name it as it is."""
+    literal = root / path
+    return literal if "%" not in path or literal.exists() else root / unquote(path)

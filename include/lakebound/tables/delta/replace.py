@@ -62,9 +62,13 @@ def replacement_text(prepared: DeltaReplacement, entry: Entry) -> str:
     now_ms = int(time.time() * 1000)
     info = CommitInfo(prepared.operation, now_ms, encode(entry), prepared.parameters, prepared.metrics)
     added: list[LogAction] = [
-        add(file.name, file.size_bytes, file.partition, file.stats, now_ms, is_new_data=False) for file in prepared.added
+        add(file.name, file.size_bytes, file.partition, file.stats, now_ms, is_new_data=prepared.changes_data)
+        for file in prepared.added
     ]
-    removed = [remove(file.path, file.size_bytes, file.partition, now_ms) for file in prepared.removed]
+    removed = [
+        remove(file.path, file.size_bytes, file.partition, now_ms, changes_data=prepared.changes_data)
+        for file in prepared.removed
+    ]
     return commit_text([info.action(), *added, *removed])
 
 

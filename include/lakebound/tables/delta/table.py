@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from lakebound.durable import make_folder
+from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.spec.pipeline import KAFKA_COLUMN
@@ -31,7 +31,7 @@ from lakebound.tables.delta.log import (
     statistics_columns,
     with_kafka_statistics,
 )
-from lakebound.tables.delta.open import newest_features, open_at, open_delta, read_shape
+from lakebound.tables.delta.open import newest_features, on_disk, open_at, open_delta, read_shape
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
@@ -39,11 +39,13 @@ from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.delta.tip import NO_TABLE, Tip, has_version, read_tip
 from lakebound.tables.entries import counting, newest_readable
+from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.outages import tells_nothing
+from lakebound.tables.partition_values import delta_partition_texts
 from lakebound.tables.places import Places
-from lakebound.tables.prepared import DeltaReplacement, Prepared, StalePreparedError
+from lakebound.tables.prepared import AddedFile, DeltaReplacement, Prepared, RemovedFile, StalePreparedError
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
@@ -59,6 +61,10 @@ from lakebound.tables.table import (
 )
 
 _CHECKPOINT_EVERY = 50
+_NOT_IN_FILES = {"deletionVectors", "columnMapping"}
+"""Features with which a file holds other rows, or other names, than the table."""
+_NOT_REWRITTEN = ("delta.appendOnly", "delta.enableRowTracking")
+"""Properties that forbid to take rows out of a file, or ask for more than a copy of the others."""
 
 
 class DeltaLakeTable:
@@ -202,6 +208,58 @@ class DeltaLakeTable:
         self._tip = put(self._folder, self._tip, replacement_text(prepared, entry), self._spec.id)
         self._epoch = entry.epoch
         return str(self._tip.version)
+
+    def live_data_files(self) -> list[LiveDataFile]:
+        """Return the data files of the handle's version."""
+        handle = self._table()
+        unusual = sorted({*(handle.protocol().reader_features or ())} & _NOT_IN_FILES)
+        if not unusual and self.properties().get("delta.columnMapping.mode", "none").strip().lower() != "none":
+            unusual.append("columnMapping")
+        unusual += [name for name in _NOT_REWRITTEN if self.properties().get(name, "").strip().lower() == "true"]
+        if unusual:
+            raise RowsNotInFilesError(self._spec.id, f"it has {', '.join(unusual)}")
+        files, partition_by = _active_files(handle), handle.metadata().partition_columns
+        texts = {name: delta_partition_texts(files[f"partition.{name}"]) for name in partition_by} if files.num_rows else {}
+        return [
+            LiveDataFile(
+                name=row["path"],
+                path=on_disk(self._folder, row["path"]),
+                size_bytes=row["size_bytes"],
+                partition={name: values[number] for name, values in texts.items()},
+                range=file_range(row),
+            )
+            for number, row in enumerate(files.to_pylist())
+        ]
+
+    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit copies of files that lack some of their rows in the place of these files."""
+        self._check_may_commit(entry, "replace")
+        if self._table().version() != self._tip.version:
+            raise CommitRefusedError(self._spec.id, "its ledger was not read since its last commit")
+        live = {str(row["path"]) for row in _active_files(self._table()).select(["path"]).to_pylist()}
+        gone = sorted({one.name for one in removed} - live)
+        if gone:
+            raise StalePreparedError(self._spec.id, f"{gone[0]} was removed meanwhile")
+        if self._folder.is_local:
+            sync_new((file.path.path for file in files), self._folder.path)
+        prepared = DeltaReplacement(
+            version=self._tip.version,
+            digest=self._tip.digest.hex(),
+            operation="DELETE",
+            changes_data=True,
+            metrics={"numRemovedFiles": len(removed), "numAddedFiles": len(files), "numDeletedRows": entry.erases},
+            removed=tuple(RemovedFile(path=f.name, size_bytes=f.size_bytes, partition=f.partition) for f in removed),
+            added=tuple(
+                AddedFile(
+                    name=file.path.relative_to(self._folder),
+                    size_bytes=file.size_bytes,
+                    partition=file.partition,
+                    stats=self._statistics(file),
+                )
+                for file in files
+            ),
+        )
+        return self.commit_prepared(prepared, entry)
 
     def _check_may_commit(self, entry: Entry, act: Act) -> None:
         if not self._is_seen:

@@ -50,17 +50,19 @@ def replace_files(
     name: str,
     known: KnownManifests,
     attempts: Attempts,
+    operation: Operation = Operation.REPLACE,
 ) -> Snapshot:
     """Commit new files in place of others as a child of the table's current snapshot; the handle then stands at it.
 
     Args:
         table: The handle.
         removed: Paths of the files that go, as manifests name them.
-        added: The files that come, with the same rows; they are where they belong.
+        added: The files that come; they are where they belong.
         properties: Of the snapshot.
         name: Id of the table, for messages.
         known: What was read for earlier attempts.
         attempts: Earlier attempts; this one is added before the catalog is asked, and stays unless its refusal is certain.
+        operation: ``overwrite`` where the new files lack rows that the others hold.
 
     Raises:
         NotReplaceableError: A file that goes is not live, the table has delete files now, or another partitioning or format;
@@ -69,7 +71,7 @@ def replace_files(
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
     paths = frozenset(path_in(table.location(), file) for file in added)
-    replacing = _Replacing(table, frozenset(removed), paths, name, known)
+    replacing = _Replacing(table, frozenset(removed), paths, name, known, operation)
     # Before the new files are described and written, for which the table may have become another one.
     replacing.check()
     described = describe(added, table.metadata, name)
@@ -95,13 +97,22 @@ def replace_files(
 
 
 class _Replacing(SnapshotWriter):
-    def __init__(self, table: Table, removed: frozenset[str], added: frozenset[str], name: str, known: KnownManifests) -> None:
+    def __init__(
+        self,
+        table: Table,
+        removed: frozenset[str],
+        added: frozenset[str],
+        name: str,
+        known: KnownManifests,
+        operation: Operation,
+    ) -> None:
         super().__init__(table, table.current_snapshot(), EncodedEntries())
         self._table = table
         self._read = known
         self._removed_paths = removed
         self._added_paths = added
         self._name = name
+        self._operation = operation
         self._gone: list[Encoded] = []
         self._touched: list[ManifestFile] = []
         self._untouched: list[ManifestFile] = []
@@ -165,7 +176,7 @@ class _Replacing(SnapshotWriter):
             summary=Summary(operation=Operation.OVERWRITE, **collector.build(), **properties),
             previous_summary=parent.summary if parent is not None else None,
         )
-        return Summary(operation=Operation.REPLACE, **summed.additional_properties)
+        return Summary(operation=self._operation, **summed.additional_properties)
 
 
 def _counted(entry: Encoded) -> IcebergDataFile:

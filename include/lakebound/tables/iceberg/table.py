@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
@@ -25,6 +25,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable, read_entry
+from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
@@ -34,13 +35,13 @@ from lakebound.tables.iceberg.field_ids import check_name_mapping, with_ids
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
-from lakebound.tables.iceberg.live_files import KnownManifests
+from lakebound.tables.iceberg.live_files import KnownManifests, has_deletes
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
-from lakebound.tables.iceberg.replacing import replace_files
+from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
 from lakebound.tables.iceberg.schema import arrow_columns, change
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places
@@ -259,6 +260,36 @@ class IcebergTable:
             raise CommitRefusedError(self._spec.id, str(exc)) from exc
         self._history = None
         return str(snapshot.snapshot_id)
+
+    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit copies of files that lack some of their rows in the place of these files."""
+        handle = self._table()
+        self._check_may_commit(entry)
+        properties, paths = {ENTRY_KEY: encode(entry)}, [one.name for one in removed]
+        known, operation = KnownManifests(), Operation.OVERWRITE
+        try:
+            snapshot = replace_files(handle, paths, files, properties, self._spec.id, known, self._attempts, operation)
+        except CommitFailedException as exc:
+            raise CommitRefusedError(self._spec.id, str(exc)) from exc
+        except NotReplaceableError as exc:
+            raise StalePreparedError(self._spec.id, str(exc)) from exc
+        self._epoch = entry.epoch
+        self._history = None
+        return str(snapshot.snapshot_id)
+
+    def live_data_files(self) -> list[LiveDataFile]:
+        """Return the data files of the handle's snapshot."""
+        handle = self._table()
+        found = [task.file for task in handle.scan().plan_files()] if handle.metadata.current_snapshot_id is not None else []
+        if has_deletes(handle):
+            raise RowsNotInFilesError(self._spec.id, "it has delete files")
+        schema = handle.schema()
+        return [
+            LiveDataFile(
+                one.file_path, self._places.file_at(one.file_path), one.file_size_in_bytes, {}, file_range(one, schema)
+            )
+            for one in found
+        ]
 
     def delete_refused(self) -> bool:
         """Delete the manifests of replacements that were refused, and return whether all were: the new files are nobody's then.

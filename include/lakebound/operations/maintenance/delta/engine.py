@@ -18,7 +18,7 @@ from lakebound.control.turns import AskForTurn
 from lakebound.durable import sync_new
 from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.ledger.entry import encode
-from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, on_disk, replace, rewrite
+from lakebound.operations.maintenance.delta.rewrite import LiveDeltaFile, live_files, replace, rewrite
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError, UnknownLedgerError, check_ledger, told
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, StepEffect, Vacuum
 from lakebound.spec.table import TableSpec
@@ -30,7 +30,7 @@ from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta.features import TableShape, check_may
 from lakebound.tables.delta.log import carried_at, counting_entry, last_checkpoint
-from lakebound.tables.delta.open import open_delta, read_shape
+from lakebound.tables.delta.open import on_disk, open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.delta.vectors import needed_files

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,7 +36,7 @@ from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.features import TableShape
 from lakebound.tables.delta.log import INDEXED_COLUMNS, carried_at, commit_lines, statistics_columns
-from lakebound.tables.delta.open import open_delta, read_shape
+from lakebound.tables.delta.open import on_disk, open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import replacement_text
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
@@ -222,12 +221,6 @@ def _outdated(handle: DeltaTable, rewritten: Rewritten) -> str | None:
         return "the table's columns, properties or features were changed by somebody else meanwhile"
     gone = {file.path for file in rewritten.inputs} - {file.path for file in live_files(handle)}
     return f"{len(gone)} of the rewritten files were removed by somebody else meanwhile" if gone else None
-
-
-def on_disk(root: Location, path: str) -> Location:
-    """Return where a file lies that the log names as a URI; some writers name it as it is."""
-    literal = root / path
-    return literal if "%" not in path or literal.exists() else root / unquote(path)
 
 
 def _download(file: Location, to: Path) -> None:

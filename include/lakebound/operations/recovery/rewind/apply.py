@@ -23,6 +23,7 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 
 _LAST_COMMITS = 5
+_OF_THE_RESET = ("coverage", "former", "released", "foreign_changes", "erased")
 
 
 def apply_rewind(
@@ -107,7 +108,7 @@ def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: Repair
     undoes = plan.facts.get("undoes")
     entry = Entry.model_validate(
         {"kind": "reset", "pipeline": spec.pipeline, "epoch": lease.epoch, "commit": new_commit_id()}
-        | {key: step.detail[key] for key in ("coverage", "former", "released", "foreign_changes") if key in step.detail}
+        | {name: step.detail[name] for name in _OF_THE_RESET if name in step.detail}
         | ({"undoes": undoes} if undoes else {"rewind": plan.hash})
     )
     try:

@@ -199,6 +199,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         past=past,
         kept_until_ms=_kept_until_ms(subject, table, round(time.time() * 1000)),
         released=now.entry.released if now else 0,
+        erased=now.entry.erased if now else None,
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakebound.inspection.proof.entries import named
 from lakebound.inspection.proof.result import describe
 from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks, intervals_of, missing
+from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
@@ -43,6 +44,7 @@ class RewoundTable:
         kept_until_ms: Until when its present version is kept, by the pipeline's maintenance, or by the table's own settings if
             maintenance is off.
         released: How many records were released from quarantine until now.
+        erased: How its entry names the rows that were erased by decision until now; None without any.
     """
 
     table: str
@@ -54,6 +56,7 @@ class RewoundTable:
     past: PastVersion
     kept_until_ms: int
     released: int = 0
+    erased: ErasedFile | None = None
 
     @property
     def reset_coverage(self) -> Offsets:
@@ -159,6 +162,8 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             # What others changed before that version is in it still; what they changed since is undone.
             said = table.past.entry.model_dump(mode="json", include={"foreign_changes"})
             detail["foreign_changes"] = said["foreign_changes"]
+        if table.erased is not None:
+            detail["erased"] = table.erased.model_dump(mode="json")
         when = in_utc(table.target.committed_at_ms)
         what = (
             f"restore {table.table} to version {table.target.version} of {when}, with a reset entry: {table.past.rows:,} rows"
@@ -189,6 +194,11 @@ def _refusals_of_version(table: RewoundTable) -> Iterator[str]:
         yield f"{version} cannot be restored: {gone}, removed by vacuum or expiry; only later versions can be restored"
     if past.entry is None:
         yield f"{version} has no ledger entry, so its offsets are not known"
+    elif past.entry.erased != table.erased:
+        yield (
+            f"rows were erased from {table.table} by decision after {version}, which still has them: a rewind would bring them "
+            f"back; only versions after the erasure can be restored"
+        )
 
 
 def _refusals_of_topics(table: RewoundTable, topics: Mapping[str, TopicFacts]) -> Iterator[str]:

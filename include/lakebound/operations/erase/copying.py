@@ -1,0 +1,127 @@
+"""The data files that hold rows of a set, and copies of them without these rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakebound.errors import CommitRefusedError
+from lakebound.ledger.erased import ErasedPart, ErasedRows
+from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.storage.location import Location, delete_all
+from lakebound.tables.datafiles import wait_stored, write_copy
+from lakebound.tables.erased import are_among
+from lakebound.tables.erasing import ErasesRows, LiveDataFile
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.reconstruction import FileRange
+from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.table import KAFKA_TYPE, DataFile
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A data file with rows of the set.
+
+    Attributes:
+        file: The file.
+        going: Where its rows are from that are in the set, as ``Table.scan_kafka`` gives it.
+        stay: How many others it has.
+    """
+
+    file: LiveDataFile
+    going: pa.Table
+    stay: int
+
+
+def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
+    """Return the files of a table that hold rows of the set; statistics tell which need not be read."""
+    found = []
+    for file in table.live_data_files():
+        if not any(_may_hold(file.range, part) for part in rows.parts):
+            continue
+        with pq.ParquetFile(_opened(file.path)) as parquet:
+            kafka = _origins(parquet.read(columns=[KAFKA_COLUMN]))
+        going = kafka.filter(pa.array(are_among(kafka, rows)))
+        if going.num_rows:
+            found.append(Hit(file, going, kafka.num_rows - going.num_rows))
+    return found
+
+
+class Copies:
+    """Copies of files without the rows of a set; nothing is committed.
+
+    Attributes:
+        files: The copies.
+    """
+
+    def __init__(self, layout: FileLayout) -> None:
+        self._layout = layout
+        self._name = f"erased-{uuid.uuid4().hex}"
+        self.files: list[DataFile] = []
+
+    def write(self, hits: Sequence[Hit], rows: ErasedRows) -> None:
+        """Write the copy of each file of which any row stays; they are then where they belong.
+
+        Raises:
+            CommitRefusedError: A file was removed meanwhile.
+        """
+        try:
+            for number, hit in enumerate(hits):
+                if hit.stay:
+                    self.files.append(self._copy(hit.file, rows, self._layout.folder / f"{self._name}-{number:05d}.parquet"))
+            wait_stored(self.files)
+        except FileNotFoundError as exc:
+            raise CommitRefusedError(self._layout.table, f"a file was removed while it was copied ({exc})") from exc
+
+    def discard(self) -> None:
+        """Delete them: they were not committed, and never will be."""
+        delete_all(file.path for file in self.files)
+        self.files = []
+
+    def _copy(self, file: LiveDataFile, rows: ErasedRows, to: Location) -> DataFile:
+        with pq.ParquetFile(_opened(file.path)) as parquet:
+            # Iceberg's columns have ids, which a copy keeps. Delta's have names; other engines may write other Arrow types.
+            own = parquet.schema_arrow
+            schema = normalise_schema(own) if self._layout.format == "delta" else own
+            parts = _staying(parquet, schema, rows)
+            return write_copy(to, file.partition, schema, parts, spec_id=self._layout.spec_id)
+
+
+def _staying(parquet: pq.ParquetFile, schema: pa.Schema, rows: ErasedRows) -> Iterator[pa.Table]:
+    for number in range(parquet.num_row_groups):
+        part = parquet.read_row_group(number)
+        kept = part.filter(pa.array(~are_among(_origins(part), rows)))
+        if kept.num_rows:
+            yield kept.cast(schema)
+
+
+def _origins(part: pa.Table) -> pa.Table:
+    """Return ``_kafka`` of each row, flattened; nulls where a file, which is then somebody else's, does not have it so."""
+    if KAFKA_COLUMN not in part.column_names or not pa.types.is_struct(part.schema.field(KAFKA_COLUMN).type):
+        return pa.table({field.name: pa.nulls(part.num_rows, field.type) for field in KAFKA_TYPE})
+    origin = part[KAFKA_COLUMN].combine_chunks()
+    names = {field.name for field in origin.type}
+    found = {
+        field.name: origin.field(field.name).cast(field.type) if field.name in names else pa.nulls(part.num_rows, field.type)
+        for field in KAFKA_TYPE
+    }
+    return pa.table(found)
+
+
+def _may_hold(held: FileRange, part: ErasedPart) -> bool:
+    return _overlaps(held.partition, part.partition, part.partition) and _overlaps(
+        held.offset, part.offsets[0][0], part.offsets[-1][1] - 1
+    )
+
+
+def _overlaps(bounds: tuple[int | None, int | None], first: int, last: int) -> bool:
+    low, high = bounds
+    return low is None or high is None or (low <= last and first <= high)
+
+
+def _opened(path: Location) -> object:
+    return path.path if path.is_local else pa.BufferReader(path.read())

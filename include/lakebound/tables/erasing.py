@@ -1,0 +1,77 @@
+"""What both formats offer for taking single rows out of a table: its data files, and a commit of copies without these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import Entry
+from lakebound.spec.table import TableSpec
+from lakebound.storage.location import Location
+from lakebound.tables.layout import FileLayout
+from lakebound.tables.reconstruction import FileRange
+from lakebound.tables.table import DataFile
+
+
+class RowsNotInFilesError(LakeboundError):
+    """A table has rows in its data files that it does not have, or names its columns otherwise than they do."""
+
+    def __init__(self, table: str, reason: str) -> None:
+        super().__init__(
+            f"table {table}: no rows can be erased from it: {reason}, and files of such a table are not rewritten here. "
+            f"Remove that from the table with the tool that made it, then erase again"
+        )
+
+
+@dataclass(frozen=True)
+class LiveDataFile:
+    """A data file of a table's newest version.
+
+    Attributes:
+        name: As the log or a manifest names it.
+        path: Where it is.
+        size_bytes: Its size.
+        partition: Delta: value per partition column.
+        range: What its statistics say of ``_kafka``.
+    """
+
+    name: str
+    path: Location
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    range: FileRange
+
+
+@runtime_checkable
+class ErasesRows(Protocol):
+    """A table from which rows can be taken out."""
+
+    @property
+    def spec(self) -> TableSpec:
+        """What the pipeline says of it."""
+
+    def layout(self) -> FileLayout:
+        """Where its data files go."""
+
+    def live_data_files(self) -> list[LiveDataFile]:
+        """Return the data files as of the last ``read_ledger``.
+
+        Raises:
+            RowsNotInFilesError: They do not tell which rows the table has.
+        """
+
+    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
+        """Commit copies of files that lack some of their rows in the place of these files, on the last handle: a version.
+
+        Args:
+            removed: The files that go.
+            files: The copies, of those of which any row stays.
+            entry: Of the kind ``erase``.
+
+        Raises:
+            StalePreparedError: One of the files is not live any more: nothing was written.
+            CommitRefusedError: The table moved on under the handle.
+            Exception: The outcome is unknown.
+        """
