@@ -107,3 +107,9 @@ def main(
     ] = False,
 ) -> None:
     """Lands Kafka topics in Delta Lake and Apache Iceberg tables under Airflow, and proves that every record arrived."""
+    import sys
+
+    import structlog
+
+    # What a command answers is on the standard output, perhaps as JSON: a warning must not stand in it.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -54,4 +54,5 @@ def of_format(name: object) -> str | None:
 
 def of_key(keys: Keys) -> str | None:
     """Return what to use instead of a key that is not there; None for a key that nothing is known of."""
-    return _KEYS.get(str(keys[-1])) if keys else None
+    is_of_pipeline = len(keys) == 1 or keys[:1] in (("value",), ("tables",))
+    return _KEYS.get(str(keys[-1])) if keys and is_of_pipeline else None

@@ -8,6 +8,7 @@ then nothing is sorted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +82,8 @@ def _numbers(
     rows: pa.Table, keys: list[npt.NDArray[np.int64]], given: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], int]:
     """Return the number of each row, and of how many records they are."""
-    order = np.lexsort((given, *reversed(keys)))
+    by: list[npt.NDArray[Any]] = [given, *reversed(keys)]
+    order = np.lexsort(by)
     same = np.ones(len(order) - 1, bool)
     for key in keys:
         same &= np.diff(key[order]) == 0
@@ -111,7 +113,8 @@ def _by_values(
     for name in rows.column_names:
         if name != KAFKA_COLUMN:
             ranks.append(_ranks(rows[name].take(pa.array(at))))
-    by_values = np.lexsort((*reversed(ranks), given[at], *(key[at] for key in reversed(keys))))
+    by: list[npt.NDArray[Any]] = [*reversed(ranks), given[at], *(key[at] for key in reversed(keys))]
+    by_values = np.lexsort(by)
     result = order.copy()
     result[tied] = at[by_values]
     return result
