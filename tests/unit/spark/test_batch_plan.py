@@ -20,9 +20,12 @@ def offsets(partitions: dict[int, tuple[Interval, ...]]) -> Offsets:
 
 @dataclass
 class Holding:
-    """A table as far as grouping looks at it."""
+    """A table as far as grouping looks at it; nothing was erased from it."""
 
     coverage: Offsets = field(default_factory=dict)
+
+    def leave_out_erased(self, wanted: Offsets) -> None:
+        """Nothing was erased."""
 
 
 def test_a_batch_reads_from_the_last_position_and_a_new_partition_from_zero() -> None:
