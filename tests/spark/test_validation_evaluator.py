@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.tables.bad_orders import BadOrders, land, make
+from tests.support.tables.bad_orders import SCHEMA, BadOrders, land, make
 
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.landed_files import line_reader
@@ -36,9 +38,15 @@ EXPECTATIONS: list[dict[str, Any]] = [
     {"name": "raising condition", "expect": NULL, "kwargs": {"column": "total"}, "where": "items[5].quantity > 0"},
     {"name": "refused", "expect": "expect_column_values_to_be_between", "kwargs": {"column": "total", "mostly": 7}},
     {"name": "negative_total", "expect": "rows_to_satisfy", "rule": "total > 0"},
+    {
+        "name": "quantiles",
+        "expect": "expect_column_quantile_values_to_be_between",
+        "kwargs": {"column": "total", "quantile_ranges": {"quantiles": [0.5], "value_ranges": [[-2, -1]]}},
+    },
+    {"name": "bounds of text", "expect": "expect_column_values_to_be_between", "kwargs": {"column": "status", "min_value": 1}},
     {"name": "mean", "expect": "expect_column_mean_to_be_between", "kwargs": {"column": "total", "min_value": 1}},
 ]
-PROBLEMS = {"sixth item", "raises", "absent", "absent condition", "raising condition", "refused"}
+PROBLEMS = {"sixth item", "raises", "absent", "absent condition", "raising condition", "refused", "bounds of text"}
 SPEC = PipelineSpec.model_validate(
     {
         "pipeline": "orders",
@@ -90,6 +98,7 @@ def test_what_cannot_be_asked_is_a_problem_of_its_own(
     assert "as I said" not in found["raises"].problem, "what a condition says of records leaves by alerts"
     assert "USER_RAISED_EXCEPTION" in found["raises"].problem and "absent" in found["absent"].problem
     assert verdict.rows == ROWS and found["mean"].passed
+    assert not found["quantiles"].passed and found["bounds of text"].sentence.startswith("could not be judged: ")
     for kind in ("no_time", "negative_total"):
         assert (found[kind].checked, found[kind].unexpected) == (ROWS, len(orders.bad[kind])), kind
 
@@ -102,3 +111,21 @@ def test_what_cannot_be_asked_is_a_problem_of_its_own(
     quarantine = open_table(SPEC.quarantine_table, at)
     assert quarantine.scan_kafka().num_rows == copies
     assert (quarantine.layout().folder.path / f"lb-validation-{batch.claim}").is_dir()
+
+
+def test_records_that_are_older_than_the_table_are_not_late(writing: SparkSession, settings: Settings) -> None:
+    at, orders, old = places_of(settings, "default"), BadOrders(), 3
+    make(SPEC.tables[0], at)
+    rows = orders.rows(0, 10).to_pylist()
+    for row in rows[:old]:
+        row["_kafka"]["timestamp"] -= dt.timedelta(days=1)
+    land(SPEC.tables[0], at, pa.Table.from_pylist(rows, schema=SCHEMA), 0)
+    expectations = [
+        {"name": "within minutes", "expect": "fresh", "max_seconds": 600, "share": 1.0},
+        {"name": "at once", "expect": "fresh", "max_seconds": 1e-6, "share": 1.0},
+    ]
+    file = ExpectationFile.model_validate({"pipeline": "orders", "expectations": expectations})
+    evaluator = SparkEvaluator(validation_orders(SPEC, settings, file, "run"), lambda: writing)
+    found = {one.label: one for one in evaluator.evaluate(batch_of(settings, file)).results}
+    assert found["within minutes"].passed and not found["at once"].passed
+    assert found["at once"].unexpected == len(rows) - old

@@ -11,8 +11,11 @@ import typer
 from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lakebound.cli.plan_check import SparkPlan
     from lakebound.inspection.store_cost import StoreCost
+    from lakebound.inspection.validation.expectation_types import TableColumns
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -59,6 +62,7 @@ def check(
     """
     from lakebound.control.private_files import open_folders
     from lakebound.settings import load_settings
+    from lakebound.spec.partition_warnings import partition_warnings
 
     settings = load_settings()
     report = _read(file, settings)
@@ -68,8 +72,9 @@ def check(
     report.problems += _alias_problems(report, settings, static=static)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
-        own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, static=static)]
-        report.add(spec.pipeline, own, _warnings(spec, settings))
+        known = _columns_without_spark(spec, settings) if static else {}
+        own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, known)]
+        report.add(spec.pipeline, own, [*_warnings(spec, settings), *partition_warnings(spec, known)])
         _reckon_cost(report, spec, settings)
     if not json:
         _print_problems(report.problems)
@@ -205,10 +210,9 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
 
 
 def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
-    """Return what is dangerous about the tables' properties and partitionings, and what is not done where they lie."""
+    """Return what is dangerous about the tables' properties, and what is not done where they lie."""
     from lakebound.operations.maintenance.property_warnings import property_warnings
     from lakebound.operations.maintenance.refusals import refused_settings
-    from lakebound.spec.partition_warnings import partition_warnings
     from lakebound.spec.real_time import real_time_warnings
     from lakebound.tables.places import places_of
 
@@ -217,7 +221,6 @@ def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     places = places_of(settings, spec.warehouse)
     return [
         *properties,
-        *partition_warnings(spec),
         *real_time_warnings(spec),
         *refused_settings(tables, spec.maintenance, places),
         *_shared_state_warnings(spec, settings),
@@ -248,17 +251,24 @@ def _reckon_cost(report: _Report, spec: PipelineSpec, settings: Settings) -> Non
         report.costs[spec.pipeline] = cost
 
 
-def _expectation_problems(spec: PipelineSpec, settings: Settings, *, static: bool) -> list[str]:
-    """Return what is wrong with the pipeline's expectations; of columns only where Spark is not going to name them."""
-    from lakebound.inspection.validation.expectation_files import check_expectations, columns_without_spark, expectations_path
+def _columns_without_spark(spec: PipelineSpec, settings: Settings) -> dict[str, Mapping[str, str]]:
+    """Return the columns of the pipeline's tables, with their types, as far as they are known without Spark.
+
+    The tables themselves are read only for expectations, because their libraries take a second to import.
+    """
+    from lakebound.inspection.validation.expectation_files import columns_without_spark, expectations_path
+    from lakebound.inspection.validation.table_columns import existing_columns
     from lakebound.tables.places import places_of
 
-    if not expectations_path(spec.pipeline, settings).is_file():
-        return []
-    if static:
-        from lakebound.inspection.validation.table_columns import existing_columns
+    is_expected = expectations_path(spec.pipeline, settings).is_file()
+    existing = existing_columns(spec, places_of(settings, spec.warehouse)) if is_expected else {}
+    return columns_without_spark(spec, existing)
 
-    known = columns_without_spark(spec, existing_columns(spec, places_of(settings, spec.warehouse))) if static else {}
+
+def _expectation_problems(spec: PipelineSpec, settings: Settings, known: TableColumns) -> list[str]:
+    """Return what is wrong with the pipeline's expectations; of columns only where their tables' are known."""
+    from lakebound.inspection.validation.expectation_files import check_expectations
+
     return check_expectations(spec, settings, known)
 
 
@@ -277,6 +287,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     from lakebound.cli.plan_check import check_plans
     from lakebound.landing.real_time_check import look_at_real_time
     from lakebound.landing.topic_check import look_at_target_topics, look_at_topics
+    from lakebound.spec.partition_warnings import partition_warnings
     from lakebound.spec.placed import PlacedProblem, told
     from lakebound.tables.places import places_of
 
@@ -300,7 +311,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
             found = [told(problem, spec, path, settings.apps) for problem in problems]
             found += [] if plan.problems else _planned_problems(spec, plan, settings)
             new = [problem for problem in found if problem not in known]
-            report.add(spec.pipeline, new, [*awaited, *told_of_it])
+            report.add(spec.pipeline, new, [*awaited, *told_of_it, *partition_warnings(spec, plan.columns)])
             report.tables[spec.pipeline] = plan.tables
             report.changes[spec.pipeline] = plan.changes
             if not quiet:

@@ -45,7 +45,7 @@ class SparkPlan:
         pipeline: Its name.
         problems: What keeps it from starting.
         tables: The columns of each table, by the table's id.
-        columns: The names of these columns.
+        columns: The types of these columns, by their names.
         conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
         changes: What the next start does with each table, by its id.
     """
@@ -53,7 +53,7 @@ class SparkPlan:
     pipeline: str
     problems: list[PlacedProblem] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)
     changes: dict[str, list[str]] = field(default_factory=dict)
 

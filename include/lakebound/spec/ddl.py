@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*')|([A-Za-z_0-9]+)|([<>(),:])|(\S))")
-_KNOWN = (
+KNOWN_TYPES = (
     "ARRAY",
     "BIGINT",
     "BINARY",
@@ -38,7 +38,8 @@ _KNOWN = (
     "TIMESTAMP_NTZ",
     "TINYINT",
 )
-_PROPOSED = tuple(sorted({*_KNOWN} - {"BYTE", "DEC", "INTEGER", "LONG", "NUMERIC", "REAL", "SHORT", "TIMESTAMP_LTZ"}))
+"""Names of types that a column may have."""
+_PROPOSED = tuple(sorted({*KNOWN_TYPES} - {"BYTE", "DEC", "INTEGER", "LONG", "NUMERIC", "REAL", "SHORT", "TIMESTAMP_LTZ"}))
 """Of several names of a type the usual one."""
 _UNHELD = {
     "CHAR": "use STRING",
@@ -167,7 +168,7 @@ class _Reader:
         kind, name = written.upper(), ".".join(path)
         if kind in _UNHELD:
             self.mistakes.append(f"column {name}: the type {written} is not supported: {_UNHELD[kind]}")
-        elif kind not in _KNOWN:
+        elif kind not in KNOWN_TYPES:
             near = _SUGGESTED.get(kind) or next(iter(difflib.get_close_matches(kind, _PROPOSED, n=1)), None)
             self.mistakes.append(f"column {name}: {written} is not a type" + (f"; did you mean {near}?" if near else ""))
 

@@ -1,6 +1,6 @@
 """Quarantine by reason, health of the tables and results of validation as a piece of HTML; every text is escaped.
 
-What an expectation observed, and why it could not be evaluated, may hold values of records: both stay away from the page.
+What an expectation observed, and why it could not be judged, may hold values of records: both stay away from the page.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys
+from lakebound.tables.schema_change import type_name
 from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
@@ -45,14 +46,14 @@ class PlannedCheck:
     Attributes:
         problems: What keeps the pipeline from starting.
         tables: The columns of each table, by the table's id.
-        columns: The names of these columns.
+        columns: The types of these columns, by their names.
         changes: What the next start does with each table.
         conditions: What is wrong with each of the conditions that were asked about; None: nothing.
     """
 
     problems: list[PlacedProblem] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, list[str]] = field(default_factory=dict)
     conditions: list[str | None] = field(default_factory=list)
 
@@ -121,7 +122,7 @@ def _check_table(
         what = f"{one.id}: no table holds what the pipeline makes: {first_line(exc)}; give the column another type by a cast"
         found.problems.append(PlacedProblem(what, ("transform",) if run.spec.transform else keys))
         return
-    found.tables[one.id], found.columns[one.id] = str(schema), list(schema.names)
+    found.tables[one.id], found.columns[one.id] = str(schema), {field.name: type_name(field.type) for field in schema}
     _compare(found, run, one, keys, schema, made)
 
 

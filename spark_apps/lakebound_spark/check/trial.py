@@ -100,9 +100,8 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         rows: Number of rows to show of each table.
     """
     planned = check(session, run, ())
-    found = Trial(
-        planned.problems, list(partition_warnings(run.spec)), [(*place, *span) for place, span in sample.ranges.items()]
-    )
+    warnings = list(partition_warnings(run.spec, planned.columns))
+    found = Trial(planned.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
     spec = run.spec
     if not planned.tables and (spec.tables or planned.problems):
         return found

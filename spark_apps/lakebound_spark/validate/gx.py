@@ -7,12 +7,14 @@ made: they show what records hold as markup (``lakebound.inspection.validation.p
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import great_expectations as gx
+from great_expectations.core import ExpectationValidationResult
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
@@ -34,6 +36,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 _INDEX = tuple(f"{KAFKA_COLUMN}.{name}" for name in ("topic", "partition", "offset"))
 _OF_NO_VALUES = ("expect_table_",)
 """Kinds that observe rows and columns; others may observe what a record holds, which the page alone shows."""
+_log = logging.getLogger(__name__)
 _FORMAT = {
     "result_format": "SUMMARY",
     "partial_unexpected_count": MAX_SAMPLES,
@@ -80,20 +83,24 @@ class Suite:
     name: str
     frame: DataFrame
     questions: Sequence[Question]
-    _context: Any = field(init=False, default=None)
     _batch: Any = field(init=False, default=None)
 
     def run(self) -> tuple[list[ExpectationResult], dict[str, Any]]:
-        """Return the results, in the order of the questions, and all that GX says of them."""
+        """Return the results, in the order of the questions, and all that GX says of them.
+
+        GX computes what several expectations need in one pass, so one that raises takes others with it, or all. Those that got
+        no answer together are asked alone: what then still raises is a problem of that expectation.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            checkpoint, definition = self._prepare()
-            outcome = checkpoint.run(batch_parameters={"dataframe": self.frame})
-            self._batch = definition.get_batch({"dataframe": self.frame})
-        (suite_result,) = outcome.run_results.values()
-        by_label = {result.expectation_config.meta["label"]: result for result in suite_result.results}
-        results = [_result(question, by_label[question.label]) for question in self.questions]
-        body: dict[str, Any] = json.loads(json.dumps(suite_result.to_json_dict(), default=str))
+            self._batch = self._open()
+            answers = self._together()
+            for question in self.questions:
+                if (answer := answers.get(question.label)) is None or _problem(answer.exception_info):
+                    answers[question.label] = self._alone(question)
+        found = [answers[question.label] for question in self.questions]
+        results = [_result(question, answer) for question, answer in zip(self.questions, found, strict=True)]
+        body = {"suite_name": self.name, "results": [_as_json(one, answer) for one, answer in zip(results, found, strict=True)]}
         return results, body
 
     def failing_rows(self, label: str) -> DataFrame:
@@ -113,22 +120,31 @@ class Suite:
         rows: DataFrame = engine.get_domain_records({**compute_domain, **accessor})
         return rows.withColumn("__unexpected", condition).where(F.col("__unexpected")).drop("__unexpected")
 
-    def _prepare(self) -> tuple[Any, Any]:
-        self._context = _context()
-        source = self._context.data_sources.add_spark("spark", persist=False)
+    def _open(self) -> Any:
+        source = _context().data_sources.add_spark("spark", persist=False)
         definition = source.add_dataframe_asset(self.name).add_batch_definition_whole_dataframe("range")
-        suite = self._context.suites.add(gx.ExpectationSuite(name=self.name))
+        return definition.get_batch({"dataframe": self.frame})
+
+    def _together(self) -> dict[str, Any]:
+        """Return the answers by label; none where GX itself fails, for example on what an expectation returned."""
+        suite = gx.ExpectationSuite(name=self.name)
         for question in self.questions:
             suite.add_expectation(question.expectation())
-        validation = self._context.validation_definitions.add(
-            gx.ValidationDefinition(name=self.name, data=definition, suite=suite)
-        )
-        checkpoint = gx.Checkpoint(
-            name=self.name,
-            validation_definitions=[validation],
-            result_format=dict(_FORMAT),
-        )
-        return self._context.checkpoints.add(checkpoint), definition
+        try:
+            answers = self._batch.validate(suite, result_format=dict(_FORMAT)).results
+        except Exception:
+            _log.warning("%s: the expectations cannot be judged together; each is judged alone", self.name, exc_info=True)
+            return {}
+        return {answer.expectation_config.meta["label"]: answer for answer in answers}
+
+    def _alone(self, question: Question) -> Any:
+        try:
+            return self._batch.validate(question.expectation(), result_format=dict(_FORMAT))
+        except Exception as exc:
+            _log.warning("%s: %s cannot be judged", self.name, question.label, exc_info=True)
+            raised = {"raised_exception": True, "exception_message": str(exc)}
+            configuration = question.expectation().configuration
+            return ExpectationValidationResult(success=False, expectation_config=configuration, exception_info=raised)
 
 
 def _context() -> Any:
@@ -165,6 +181,16 @@ def _problem(info: Any) -> str:
     every = [info] if "raised_exception" in info else list(info.values())
     raised = [one for one in every if isinstance(one, Mapping) and one.get("raised_exception")]
     return redacted_text("it failed", str(raised[0].get("exception_message") or ""))[:300] if raised else ""
+
+
+def _as_json(result: ExpectationResult, answer: Any) -> dict[str, Any]:
+    """Return what GX says of one expectation; without its details where these have no JSON."""
+    try:
+        body: dict[str, Any] = json.loads(json.dumps(answer.to_json_dict(), default=str))
+    except Exception as exc:
+        _log.warning("%s: the details have no JSON: %s", result.label, exc)
+        return {"success": result.passed, "expectation_config": {"meta": {"label": result.label}}}
+    return body
 
 
 def _samples(found: Any) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def prepare(session: SparkSession, batch: Batch, places: Places, copies: Copies,
 
 
 def problem_of(one: Expectation, exc: Exception) -> ExpectationResult:
-    """Return the result of an expectation that could not be evaluated."""
+    """Return the result of an expectation that could not be judged."""
     lines = [line.strip(": ") for line in str(exc).splitlines() if line.strip() and not line.startswith(_PY4J)]
     # What Spark's analysis says is about names and types; no record has been read by then.
     problem = lines[0] if lines and isinstance(exc, AnalysisException) else redacted(exc)
@@ -136,7 +136,10 @@ def _add(
         prepared.frame = with_presence(session, prepared.frame, one, places, copies, name)
         prepared.questions.append(_true(one, name, one.mostly, f"The values must stand in {one.table}"))
     elif isinstance(one, Fresh):
-        age = F.col(COMMITTED_AT_MS) / _MS_PER_SECOND - F.col(f"{KAFKA_COLUMN}.timestamp").cast("double")
+        produced = F.col(f"{KAFKA_COLUMN}.timestamp").cast("double")
+        age = F.col(COMMITTED_AT_MS) / _MS_PER_SECOND - produced
+        # A record that is older than the table could not be landed in time by anybody; its age is null, and is not judged.
+        age = age if batch.began_ms is None else F.when(produced >= batch.began_ms / _MS_PER_SECOND, age)
         prepared.frame = prepared.frame.withColumn(name, age)
         prepared.questions.append(_between(one, name, one.max_seconds, one.share, "Seconds from Kafka's time to the commit"))
     elif isinstance(one, UsualVolume):

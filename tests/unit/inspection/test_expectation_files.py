@@ -15,13 +15,26 @@ from lakebound.inspection.validation.expectation_files import (
     conditions,
     load_expectations,
 )
+from lakebound.inspection.validation.expectation_types import COMPARED, FAMILIES, JUDGED
 from lakebound.inspection.validation.expectations import OWN_KINDS, ExpectationFile, GxExpectation, UniqueOverWindow
+from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.settings import Settings, load_settings
-from lakebound.spec.ddl import read_columns
+from lakebound.spec.ddl import KNOWN_TYPES, read_columns
 from lakebound.spec.pipeline import PipelineSpec
 
 REPOSITORY = Path(__file__).parents[3]
-COLUMNS = {"delta:sales.orders": ("order_id", "status", "total", "_kafka"), "iceberg:sales.orders": ("order_id", "_kafka")}
+COLUMNS = {
+    "delta:sales.orders": {
+        "order_id": "string",
+        "status": "string",
+        "total": "double",
+        "placed_at": "timestamp",
+        "day": "date",
+        "items": "array<struct<sku: string>>",
+        "_kafka": "struct<offset: bigint>",
+    },
+    "iceberg:sales.orders": {"order_id": "string", "_kafka": "struct<offset: bigint>"},
+}
 HEAD = "pipeline: orders\nexpectations:\n"
 
 
@@ -67,7 +80,7 @@ def test_a_wrong_column_names_file_line_field_and_the_columns_that_exist(spec: P
     (line,) = wrong(spec, settings, text)
     assert line == (
         "7: expectations[0].kwargs.column: 'totl' is not a column of delta:sales.orders; did you mean 'total'?; "
-        "its columns: order_id, status, total, _kafka"
+        "its columns: order_id, status, total, placed_at, day, items, _kafka"
     )
 
 
@@ -94,6 +107,45 @@ def test_a_wrong_column_names_file_line_field_and_the_columns_that_exist(spec: P
 def test_each_mistake_is_told_at_its_line(item: str, told: str, spec: PipelineSpec, settings: Settings) -> None:
     lines = wrong(spec, settings, f"{HEAD}  - {item}\n")
     assert len(lines) == 1 and lines[0].startswith("3: ") and told in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ("expect: expect_column_values_to_be_between, kwargs: {column: items, min_value: 1}", "rows_to_satisfy with a rule on"),
+        ("expect: expect_column_values_to_match_regex, kwargs: {column: total, regex: x}", "which is double: use rows_to_sat"),
+        ("expect: expect_column_values_to_be_between, kwargs: {column: total, min_value: '1'}", "'1' cannot be compared with"),
+        (
+            "expect: expect_column_values_to_be_between, kwargs: {column: placed_at, min_value: soon}",
+            "write times with their zone",
+        ),
+        ("expect: expect_column_max_to_be_between, kwargs: {column: day, min_value: 1}", "write dates, such as 2026-01-31"),
+        ("expect: expect_column_values_to_be_in_set, kwargs: {column: status, value_set: [a, yes]}", "True cannot be compared"),
+        ("expect: expect_multicolumn_sum_to_equal, kwargs: {column_list: [total, status], sum_total: 1}", "which is string"),
+    ],
+)
+def test_what_cannot_be_judged_of_a_columns_type_is_told_at_its_line(
+    item: str, told: str, spec: PipelineSpec, settings: Settings
+) -> None:
+    lines = wrong(spec, settings, f"{HEAD}  - {{{item}, tables: [delta:sales.orders]}}\n")
+    assert len(lines) == 1 and lines[0].startswith("3: expectations[0].kwargs.") and told in lines[0]
+
+
+def test_what_fits_a_columns_type_is_no_mistake(spec: PipelineSpec, settings: Settings) -> None:
+    items = (
+        "expect: expect_column_values_to_be_between, kwargs: {column: total, min_value: 1}",
+        "expect: expect_column_max_to_be_between, kwargs: {column: day, min_value: 2026-01-31}",
+        "expect: expect_column_values_to_not_be_null, kwargs: {column: items}",
+        "expect: expect_column_values_to_be_between, kwargs: {column: _kafka.offset, min_value: 0}",
+    )
+    text = HEAD + "".join(f"  - {{{item}, tables: [delta:sales.orders]}}\n" for item in items)
+    assert wrong(spec, settings, text) == []
+
+
+def test_every_kind_that_names_a_column_says_of_which_types_it_is_judged() -> None:
+    named = {kind for kind, known in CATALOG.items() if known.columns}
+    assert named == set(JUDGED) and set(COMPARED) <= named
+    assert {one.lower() for one in KNOWN_TYPES} <= set(FAMILIES)
 
 
 def test_mistakes_of_the_file_itself(spec: PipelineSpec, settings: Settings) -> None:
@@ -143,9 +195,9 @@ def test_what_is_read_says_what_was_written_and_goes_through_json(spec: Pipeline
 
 
 def test_columns_that_are_known_without_spark(spec: PipelineSpec) -> None:
-    assert columns_without_spark(spec, {"delta:sales.orders": ("a", "b")}) == {
-        "delta:sales.orders": ("a", "b"),
-        "iceberg:sales.orders": ("order_id", "total", "_kafka"),
+    assert columns_without_spark(spec, {"delta:sales.orders": {"a": "int"}}) == {
+        "delta:sales.orders": {"a": "int"},
+        "iceberg:sales.orders": {"order_id": "string", "total": "double", "_kafka": "struct"},
     }
     transformed = spec.model_copy(update={"transform": "transforms.orders.clean"})
     assert columns_without_spark(transformed, {}) == {}
@@ -158,7 +210,14 @@ def test_the_example_fits_the_shipped_pipeline() -> None:
 
     settings = replace(load_settings({}), pipelines=REPOSITORY / "include" / "pipelines")
     spec = load_file(settings.pipelines / "orders.yaml", settings)
-    columns = ("order_id", "customer_id", "status", "currency", "total", "placed_at", "items", "item_count", "_kafka")
+    columns = {
+        **dict.fromkeys(("order_id", "customer_id", "status", "currency"), "string"),
+        "total": "double",
+        "placed_at": "timestamp",
+        "items": "array<struct<sku: string>>",
+        "item_count": "int",
+        "_kafka": "struct<offset: bigint>",
+    }
     assert check_expectations(spec, settings, {table.id: columns for table in spec.tables}) == []
     file = load_expectations(spec, settings)
     assert file is not None and all(file.of(table.id) for table in spec.tables)

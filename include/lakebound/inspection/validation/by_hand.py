@@ -84,11 +84,13 @@ def _validate(
     table: TableSpec, places: Places, file: ExpectationFile, evaluator: Evaluator, asked: ByHand, run_id: str
 ) -> ValidatedRange:
     reader = line_reader(table, places)
-    steps = between(reader.line(lambda position: False).steps, asked.first, asked.last) if reader is not None else ()
+    line = reader.line(lambda position: False).steps if reader is not None else ()
+    steps = between(line, asked.first, asked.last)
     landings = tuple(step for step in steps if step.lands)
     if reader is None or not landings:
         raise NoSuchRangeError(table.id, asked.first, asked.last)
-    due = Due(table.id, merge((step.position, step.position + 1) for step in steps), landings, steps[-1])
+    positions = merge((step.position, step.position + 1) for step in steps)
+    due = Due(table.id, positions, landings, steps[-1], oldest_ms=line[-1].committed_at_ms)
     batch = make_batch(table, due, reader, file.of(table.id, asked.suite), claim=run_id)
     verdict = evaluator.evaluate(batch) if batch.files else RangeVerdict(missing_rows=batch.missing_rows)
     return ValidatedRange.of(due, verdict, claim="", run_id=run_id, at=time.time())

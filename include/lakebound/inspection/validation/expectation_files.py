@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakebound.errors import LakeboundError
-from lakebound.inspection.validation.expectation_mistakes import TableColumns, column_mistakes, parse, sql_texts, table_mistakes
+from lakebound.inspection.validation.expectation_mistakes import column_mistakes, parse, sql_texts, table_mistakes
+from lakebound.inspection.validation.expectation_types import TableColumns, type_mistakes
 from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
 from lakebound.settings import Settings
 from lakebound.spec.ddl import UnclearDdlError, read_columns
@@ -54,12 +55,12 @@ def load_expectations(spec: PipelineSpec, settings: Settings) -> ExpectationFile
 
 
 def check_expectations(spec: PipelineSpec, settings: Settings, tables: TableColumns) -> list[str]:
-    """Return what is wrong with the pipeline's file, its columns included; nothing where there is no file.
+    """Return what is wrong with the pipeline's file, columns and their types included; nothing where there is no file.
 
     Args:
         spec: The pipeline.
         settings: This machine's.
-        tables: The columns of those tables whose columns are known.
+        tables: The columns, with their types, of those tables whose columns are known.
     """
     path = expectations_path(spec.pipeline, settings)
     if not path.is_file():
@@ -68,7 +69,7 @@ def check_expectations(spec: PipelineSpec, settings: Settings, tables: TableColu
         file, source = _load(path, spec)
     except InvalidExpectationsError as exc:
         return exc.problems
-    return _lines(path, column_mistakes(file, tables, source))
+    return _lines(path, [*column_mistakes(file, tables, source), *type_mistakes(file, tables, source)])
 
 
 def conditions(spec: PipelineSpec, settings: Settings) -> list[tuple[Keys, str, tuple[str, ...]]]:
@@ -93,14 +94,14 @@ def condition_problem(spec: PipelineSpec, settings: Settings, keys: Keys, what: 
     return problem_line(path, Mistake(read_yaml(path).line_of(keys), what, keys))
 
 
-def columns_without_spark(spec: PipelineSpec, existing: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def columns_without_spark(spec: PipelineSpec, existing: TableColumns) -> dict[str, Mapping[str, str]]:
     """Return the columns of the tables that can be known without Spark.
 
     Args:
         spec: The pipeline.
         existing: The columns of those tables that are there already.
     """
-    known = {table: tuple(columns) for table, columns in existing.items()}
+    known = dict(existing)
     own = own_columns(spec)
     if own is not None:
         for table in spec.tables:
@@ -108,14 +109,17 @@ def columns_without_spark(spec: PipelineSpec, existing: Mapping[str, Sequence[st
     return known
 
 
-def own_columns(spec: PipelineSpec) -> tuple[str, ...] | None:
-    """Return the columns that a pipeline gives its tables; None where only Spark can tell: a transform makes them."""
+def own_columns(spec: PipelineSpec) -> dict[str, str] | None:
+    """Return the columns that a pipeline gives its tables, with their types; None where a transform makes them."""
     if spec.transform is not None:
         return None
     if isinstance(spec.value, BytesValueSpec):
-        return ("key", "value", KAFKA_COLUMN)
+        return {"key": "binary", "value": "binary", KAFKA_COLUMN: "struct"}
     try:
-        return (*(column.name for column in read_columns(spec.value.value_schema)), KAFKA_COLUMN)
+        return {
+            **{column.name: column.type.lower() for column in read_columns(spec.value.value_schema)},
+            KAFKA_COLUMN: "struct",
+        }
     except UnclearDdlError:
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from lakebound.inspection.validation.expectation_types import TableColumns, named_columns
 from lakebound.inspection.validation.expectations import (
     OWN_KINDS,
     Expectation,
@@ -20,9 +21,6 @@ from lakebound.inspection.validation.expectations import (
 from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
-
-TableColumns = Mapping[str, Sequence[str]]
-"""Table id to the names of its columns."""
 
 _KAFKA_FIELDS = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
 _WORDS = {
@@ -95,7 +93,9 @@ def column_mistakes(file: ExpectationFile, tables: TableColumns, source: YamlSou
             for keys, name in _named_columns(one):
                 place: Keys = ("expectations", position, *keys)
                 if not _is_column(name, columns):
-                    what = f"{name!r} is not a column of {table}{_meant(name, columns)}; its columns: {', '.join(columns)}"
+                    what = (
+                        f"{name!r} is not a column of {table}{_meant(name, tuple(columns))}; its columns: {', '.join(columns)}"
+                    )
                     found.setdefault((place, name), Mistake(source.line_of(place), what, place))
     return list(found.values())
 
@@ -178,19 +178,14 @@ def _same_labels(expectations: Sequence[Expectation], source: YamlSource) -> Ite
 
 def _named_columns(one: Expectation) -> Iterator[tuple[Keys, str]]:
     if isinstance(one, GxExpectation):
-        for key in CATALOG[one.expect].columns:
-            value = one.kwargs[key]
-            if isinstance(value, list):
-                yield from ((("kwargs", key, number), str(name)) for number, name in enumerate(value))
-            else:
-                yield ("kwargs", key), str(value)
+        yield from ((("kwargs", *keys), name) for keys, name in named_columns(one))
     elif isinstance(one, UniqueOverWindow):
         yield from ((("columns", number), name) for number, name in enumerate(one.columns))
     elif isinstance(one, ValuesInTable):
         yield from ((("columns", name), name) for name in one.columns)
 
 
-def _is_column(name: str, columns: Sequence[str]) -> bool:
+def _is_column(name: str, columns: Mapping[str, str]) -> bool:
     return name in columns or (name.startswith("_kafka.") and name.partition(".")[2] in _KAFKA_FIELDS)
 
 

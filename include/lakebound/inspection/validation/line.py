@@ -73,6 +73,7 @@ class Due:
         landings: Those that land rows, oldest first.
         newest: The last commit of the range.
         since_ms: When the commit before the range was made; None where that is not known.
+        oldest_ms: When the oldest commit was made that was read with the range; None where that is not known.
         gap: What of the range cannot be read.
         is_cut: Whether more is due after it.
     """
@@ -82,6 +83,7 @@ class Due:
     landings: tuple[LineCommit, ...]
     newest: LineCommit
     since_ms: int | None = None
+    oldest_ms: int | None = None
     gap: Gap | None = None
     is_cut: bool = False
 
@@ -148,6 +150,7 @@ def due(line: Line, done: ValidatedSoFar, *, max_rows: int, within: Intervals | 
     return Due(
         table=line.table,
         positions=merge((*((step.position, step.position + 1) for step in taken), *holes)),
+        oldest_ms=line.steps[-1].committed_at_ms,
         landings=landings,
         newest=taken[-1],
         since_ms=before.committed_at_ms if before else None,

@@ -65,6 +65,11 @@ class Batch:
     past: tuple[ValidatedRange, ...]
     reader: LineReader
 
+    @property
+    def began_ms(self) -> int | None:
+        """When the table began, as far as is known: an older record waited in its topic before anybody was to land it."""
+        return self.past[0].from_ms if self.past else self.due.oldest_ms
+
 
 class Evaluator(Protocol):
     """Reads rows and says whether they are as expected."""

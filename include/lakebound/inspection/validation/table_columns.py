@@ -6,19 +6,20 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 
 
-def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, tuple[str, ...]]:
-    """Return the columns of the pipeline's tables; tables that are not there, or cannot be read, are left out."""
+def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, dict[str, str]]:
+    """Return the columns of the pipeline's tables, with their types; tables that cannot be read are left out."""
     if places.root.is_local and not places.root.path.is_dir():
         return {}
     # The libraries of both formats take a second to import: a pipeline without tables does without.
+    from lakebound.tables.schema_change import type_name
     from lakebound.tables.table import open_table
 
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, dict[str, str]] = {}
     for table in spec.tables:
         try:
             opened = open_table(table, places.read_only())
             if opened.exists():
-                found[table.id] = tuple(opened.schema().names)
+                found[table.id] = {column.name: type_name(column.type) for column in opened.schema()}
         except Exception:
             continue  # whether a table can be read is the doctor's to say
     return found

@@ -20,12 +20,12 @@ class ExpectationResult(FrozenRecord):
 
     Attributes:
         label: The expectation's name.
-        passed: Whether it held; False, too, where it could not be evaluated.
+        passed: Whether it held; False, too, where it could not be judged.
         checked: Rows that it was asked of; None where it is about the range as a whole.
         unexpected: Rows of these that are not as expected.
         samples: Where in Kafka a few of these are: ``topic/partition:offset``.
         observed: What was seen instead, where it is about the range as a whole.
-        problem: Why it could not be evaluated.
+        problem: Why it could not be judged.
         is_of_rows: Whether failing rows can be told one by one.
     """
 
@@ -43,7 +43,7 @@ class ExpectationResult(FrozenRecord):
     def sentence(self) -> str:
         """What is wrong, in short."""
         if self.problem:
-            return f"could not be evaluated: {self.problem}"
+            return f"could not be judged: {self.problem}"
         if self.unexpected is not None and self.checked:
             return f"{self.unexpected} of {self.checked} rows are not as expected"
         return f"is not as expected: {self.observed}" if self.observed else "is not as expected"
