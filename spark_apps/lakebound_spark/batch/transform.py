@@ -10,6 +10,7 @@ from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -196,7 +197,8 @@ def _planned(spec: PipelineSpec, transform: Transform, records: DataFrame) -> Da
     except (TransformRefusedError, TransformSettingsError):
         raise
     except Exception as exc:
-        if _ACTION in str(exc):
+        # An AnalysisException quotes the plan, and no row was asked for.
+        if _ACTION in str(exc) and not isinstance(exc, AnalysisException):
             raise TransformRefusedError(spec.pipeline, name, _AN_ACTION) from exc
         reason = f"fails on the schema of its input: {first_line(exc)}; its input has the columns {', '.join(source.columns)}"
         raise TransformRefusedError(spec.pipeline, name, reason) from exc
