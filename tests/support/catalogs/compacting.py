@@ -160,7 +160,7 @@ def left_over(installation: Installation, spec: TableSpec) -> set[str]:
             held = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
             named |= {entry.data_file.file_path for entry in held}
     names = {path.rpartition("/")[2] for path in named}
-    found = {file.name for file, _ in open_table(spec, installation.at).layout().folder.parent.list()}
+    found = {file.name for file, _ in installation.at.file_at(table.location()).list()}
     return {name for name in found - names if name.startswith("compacted") or name.endswith(".avro")}
 
 
