@@ -61,6 +61,10 @@ class WebhookEndpoint:
         """Return what came for one pipeline."""
         return [(at, body) for at, body in self.received if body["pipeline"] == pipeline]
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return every alert of every message."""
+        return [one for _, body in self.received for one in body.get("alerts", ())]
+
     def close(self) -> None:
         """Stop listening; whoever calls then is refused."""
         self._server.shutdown()
