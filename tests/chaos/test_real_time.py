@@ -240,9 +240,10 @@ def assert_sent(scene: Scene, messages: list[ReadMessage], number: int = 0) -> N
     assert len(expected) > PER_SECOND, "hardly anything was sent: nothing was tested"
     found = {m.source: row_hash({"amount": None, **json.loads(m.value)}) for m in messages}
     assert {source: found.get(source) for source in expected} == expected
-    assert Counter(m.source for m in handled(messages)) == Counter(found.keys()), (
-        "the page's recipe drops rows, or lets copies pass"
-    )
+    if scene.pipeline.spec.to_topics[number].key is not None:  # the recipe is for topics whose rows stay in order
+        assert Counter(m.source for m in handled(messages)) == Counter(found.keys()), (
+            "the page's recipe drops rows, or lets copies pass"
+        )
 
 
 def sources(messages: list[ReadMessage]) -> set[str]:
