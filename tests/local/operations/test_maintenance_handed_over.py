@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def compacted(at: Places, hand: Any) -> tuple[int, int]:
     root = at.folder(DELTA)
     handle = open_at(root)
     rewritten = rewrite(handle, root, live_files(handle), compaction(DELTA))
-    return replace(root, DELTA.id, rewritten, carried_entry(DELTA, at), hand_over=hand)
+    return replace(root, DELTA.id, rewritten, hand_over=hand)
 
 
 def snapshots(at: Places) -> tuple[int, ...]:
@@ -94,8 +95,8 @@ def added_column(spec: TableSpec, at: Places) -> None:
     open_table(spec, at).change_schema(plan, carried_entry(spec, at) if spec.format == "delta" else None)
 
 
-def test_what_is_stale_is_refused_and_prepared_anew(at: Places) -> None:
-    """The stream has read the ledger since; the columns were changed, so it refuses, and the next offer fits."""
+def test_what_is_stale_is_refused_and_the_next_run_prepares_it_anew(at: Places) -> None:
+    """The stream has read the ledger since; the columns were changed, so it refuses. The next run's offer fits."""
     app = small_commits(DELTA, at, 6)
     hand = Inline(app)
 
@@ -104,6 +105,8 @@ def test_what_is_stale_is_refused_and_prepared_anew(at: Places) -> None:
         app.view = app.table.read_ledger()
 
     hand.before = changed
+    with pytest.raises(StepLostError, match="columns, properties or features were changed"):
+        compacted(at, hand)
     compacted(at, hand)
     assert hand.answer_ is not None and hand.answer_.outcome == "committed"
     assert live_files_of(DELTA, at) == 1 and landed_offsets(open_table(DELTA, at)) == list(range(6))
@@ -113,7 +116,8 @@ def test_a_stream_whose_table_moved_on_refuses_and_goes_on(at: Places) -> None:
     for spec, act in ((DELTA, compacted), (ICEBERG, expired)):
         app = small_commits(spec, at, 6)
         hand = Inline(app, lambda spec=spec: added_column(spec, at))
-        act(at, hand)
+        with suppress(StepLostError):  # of the Delta table: its columns are others now
+            act(at, hand)
         app.land(6, 7)
         assert landed_offsets(open_table(spec, at)) == list(range(7)), spec.id
 

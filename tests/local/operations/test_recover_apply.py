@@ -175,7 +175,7 @@ def test_rows_that_contradict_the_restored_version_are_for_a_person(case: Case) 
     files = write_data_files(rows(70, 75), table.layout(), "stranger")
     tip = read_tip(table.layout().folder, int(version), table.spec.id)
     stranger = table._append  # type: ignore[attr-defined]
-    stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), tip)
+    stranger(files, Entry(kind="genesis", pipeline=PIPELINE, epoch=0, commit="x"), tip, table._shape)  # type: ignore[attr-defined]
     forget_last_entry(case)
     with pytest.raises(PlanRefusedError, match="5 offsets of its rows are not in the ledger entry"):
         plan_recovery(case.spec, case.settings, "rebase")

@@ -24,7 +24,7 @@ from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
-from lakebound.tables.delta.checkpoints import log_names, parse, whole_checkpoints
+from lakebound.tables.delta.checkpoints import DeltaLogFile, log_names, parse, whole_checkpoints
 from lakebound.tables.delta.features import check_may
 from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.delta.open import open_delta, read_shape
@@ -131,6 +131,7 @@ def _place_of(table: TableSpec, places: Places) -> Location:
         folder = places.folder(table)
         if not DeltaTable.is_deltatable(folder.address, folder.delta_options):
             raise TableGoneError(table.id)
+        _log_files(folder, table.id)  # says more of an unknown checkpoint than who cannot open the table
         check_may(table.id, read_shape(open_delta(folder, table.id)), "vacuum")
         return folder
     found = read_table(open_catalog(places), table, places)
@@ -235,13 +236,7 @@ def _remove_empty(folder: Path, below: Path) -> None:
 
 def _delta_names(root: Location, table: str) -> Iterator[str]:
     """Yield what the log names: in its commits and in all its whole checkpoints, as it stands there and decoded."""
-    log = root / "_delta_log"
-    there = log_names(root)
-    files = [file for file in map(parse, there) if file is not None]
-    known = {file.name for file in files}
-    for name in there:
-        if ".checkpoint." in name and name not in known:
-            raise UnknownCheckpointError(table, name)
+    log, files = root / "_delta_log", _log_files(root, table)
     commits = (log / file.name for file in files if file.is_commit)
     for content in map(Location.read, commits) if root.is_local else ahead(Location.read, commits):
         for line in commit_lines(content.decode()):
@@ -250,6 +245,17 @@ def _delta_names(root: Location, table: str) -> Iterator[str]:
     for names in whole_checkpoints(files).values():
         for name in names:
             yield from _both(_checkpoint_paths(log / name))
+
+
+def _log_files(root: Location, table: str) -> list[DeltaLogFile]:
+    """Return the files of a log, all of which are of a kind that is read here."""
+    there = log_names(root)
+    files = [file for file in map(parse, there) if file is not None]
+    known = {file.name for file in files}
+    for name in there:
+        if ".checkpoint." in name and name not in known:
+            raise UnknownCheckpointError(table, name)
+    return files
 
 
 def _action_paths(action: dict[str, Any]) -> Iterator[str]:
