@@ -81,7 +81,7 @@ class Topics:
 
         def is_compacted() -> bool:
             kept = readable_places(self.broker.bootstrap_servers, self.compacted)
-            if len(kept) >= 400:
+            if len(kept) > 11:  # the last of each key, and the record of the active segment: the broker removes no more
                 return False
             self.journal.keep_only(self.compacted, kept)
             return True

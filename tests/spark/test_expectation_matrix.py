@@ -122,13 +122,14 @@ def test_what_check_accepts_is_judged_as_plain_python_judges_it(writing: SparkSe
     print(f"{len(ALL)} cells: {len(no)} refused, {counted[True]} met, {counted[False]} not met")
     assert wrong == {}, "\n".join(f"{label}: {what}" for label, what in wrong.items())
     assert min(counted.values()) > 30 and len(no) > 50, "hardly anything was asked: nothing was tested"
-    assert {cell.kind for cell in asking} == set(JUDGED)
+    if LONG_FORM:  # the short form has no text, and some expectations ask only that
+        assert {cell.kind for cell in asking} == set(JUDGED)
 
 
 def test_one_that_cannot_be_judged_is_a_problem_and_hides_no_other(writing: SparkSession, settings: Settings) -> None:
     no = refused(settings, ALL)
     unfit = [cell for cell in ALL if cell.label in no and cell.variant == "whole"]
-    unfit = unfit if LONG_FORM else unfit[::40]
+    unfit = unfit if LONG_FORM else unfit[::10]
     sound = [cell for cell in ALL if cell.label not in no and "quantile" in cell.kind]
     answers = asked(settings, writing, [*unfit, *sound])
     assert {cell.case for cell in sound} == {"met", "not_met"}

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound_spark.batch.transform import load_transform
+from lakebound_spark.batch.transform import load_transform, planned_input
 from lakebound_spark.testing import land
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,8 @@ def test_stream_and_batch_give_the_same_rows(
     streamed = [tuple(value for column, value in row.items() if column != KAFKA_COLUMN) for row in landed.rows]
 
     rows = [tuple(record.values()) for record in RECORDS]
-    batch = load_transform(spec)(session.createDataFrame(rows, SCHEMA).withColumn(KAFKA_COLUMN, F.lit(0)))
+    kafka = F.lit(None).cast(planned_input(session, spec).schema[KAFKA_COLUMN].dataType)
+    batch = load_transform(spec)(session.createDataFrame(rows, SCHEMA).withColumn(KAFKA_COLUMN, kafka))
     made = [tuple(row) for row in batch.drop(KAFKA_COLUMN).collect()]
     assert landed.bad == []
     assert sorted(streamed, key=str) == sorted(made, key=str) == sorted(EXPECTED[name], key=str)

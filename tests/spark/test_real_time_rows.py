@@ -169,7 +169,7 @@ def test_what_a_batch_would_quarantine_is_quarantined_for_the_same_reason(sessio
     [
         (lambda f: f.withColumn("pad", F.udf(lambda text: text, StringType())("pad")), "a function in Python"),
         (lambda f: f.join(devices(f), "device", "left_semi"), "joins by left semi"),
-        (lambda f: f.select("*", F.expr("explode(map(1, 2)) AS (k, v)")), "explodes a map"),
+        (lambda f: f.select("*", F.expr("explode(map(1, 2)) AS (k, v)")), "explodes without numbering"),
         (lambda f: f.join(f.sparkSession.range(9).selectExpr("cast(id AS STRING) AS kind").hint("merge"), "kind"), "broadcast"),
     ],
 )

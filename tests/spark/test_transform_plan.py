@@ -235,6 +235,25 @@ def test_another_plan_in_a_running_stream_is_refused_by_the_batch_that_has_it(
             transform(frame)
 
 
+@pytest.mark.parametrize(
+    "more", [lambda frame: frame.crossJoin(static(frame).select("name")), lambda frame: explode(frame, "items", "item")]
+)
+def test_a_running_stream_gives_several_rows_of_a_record_only_if_it_did_at_the_start(
+    session: SparkSession, loaded: Callable[[Operator], Any], more: Operator
+) -> None:
+    is_late = list[bool]()
+
+    def clean(frame: DataFrame) -> DataFrame:
+        return more(frame) if is_late else frame.where("n > 0")
+
+    transform = loaded(clean)
+    planned_output(session, pipeline(), transform)
+    is_late.append(True)
+    for _ in range(2):
+        with pytest.raises(TransformRefusedError, match="explode or join in each call"):
+            transform(planned_input(session, pipeline()))
+
+
 def test_the_shape_of_a_plan_is_that_of_other_values_and_not_of_other_nodes(records: DataFrame) -> None:
     kinds = {shape(records.where(F.col("n") > number).withColumn("x", F.lit(number))) for number in range(3)}
     assert len(kinds) == 1

@@ -42,7 +42,7 @@ def test_columns_and_conditions_are_those_of_the_transforms_output(tmp_path: Pat
     )
     spec = load_pipeline("orders", settings)
     (plan,) = check_plans([spec], settings)
-    assert not plan.problems and plan.columns["delta:sales.orders"][-1] == "item_count"
+    assert not plan.problems and [*plan.columns["delta:sales.orders"]][-1] == "item_count"
     lines = [line.partition("orders.yaml:")[2] for line in _planned_problems(spec, plan, settings)]
     wrong = "'item_cont' is not a column of delta:sales.orders; did you mean 'item_count'?"
     assert lines[0].startswith(f"4: expectations[1].kwargs.column: {wrong}")

@@ -29,7 +29,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
 from lakebound_spark.batch.quiet_spark import without_quotes
 from lakebound_spark.batch.session_settings import own_settings
-from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source, refusal, shape
+from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source, may_multiply, refusal, shape
 
 Transform = Callable[[DataFrame], DataFrame]
 References = Callable[[], Mapping[str, DataFrame]]
@@ -52,6 +52,10 @@ _MANY = 1_000
 """Records of the largest made-up frame."""
 _MOST_SHAPES = 64
 """Of plans that are known to be right."""
+_SOMETIMES_SEVERAL = (
+    "explodes or joins in some calls, and did not at the start, so that the rows of a record were numbered as one row; "
+    "explode or join in each call"
+)
 _AN_ACTION = (
     "runs an action on its records (collect, count, isEmpty, first, toPandas, write, …) while it is called: what it sees "
     "depends on which records share a batch, and it is not called for each; describe the rows with functions of Spark"
@@ -98,6 +102,7 @@ def _checked(spec: PipelineSpec, function: Transform) -> Transform:
     batches only. No two calls run at once, in whatever thread: it may name views, or keep something.
     """
     known = set[tuple[Any, ...]]()
+    may_give_several = set[bool]()
 
     def called(frame: DataFrame) -> DataFrame:
         with own_settings(spec, "a call of it", getattr(frame, "sparkSession", None)):
@@ -114,7 +119,11 @@ def _checked(spec: PipelineSpec, function: Transform) -> Transform:
         kind = shape(output)
         if kind not in known:
             if not is_source(frame._jdf.queryExecution().analyzed()):
-                _planned(spec, called, frame)
+                may = may_multiply(_planned(spec, called, frame))
+                if may and may_give_several == {False}:
+                    raise TransformRefusedError(spec.pipeline, spec.transform or "(none)", _SOMETIMES_SEVERAL)
+            elif refusal(output) is None:
+                may_give_several.add(may_multiply(output))
             if len(known) >= _MOST_SHAPES:
                 known.clear()
             known.add(kind)

@@ -227,7 +227,7 @@ class FoundAirflow:
     def health(self) -> dict[str, dict[str, str | None]]:
         return {"scheduler": {"status": self.scheduler, "latest_scheduler_heartbeat": self.beat}}
 
-    def is_paused(self, dag_id: str) -> bool:
+    def find_paused(self, dag_id: str) -> bool | None:
         if self.problem:
             raise AirflowAnswerError("GET", f"/dags/{dag_id}", self.problem)
         return self.paused
