@@ -51,6 +51,23 @@ def test_it_is_over_when_it_has_held_for_some_time_and_not_before() -> None:
     assert len(open_findings(history[:1], FILE, TABLES, now=500)) == 1
 
 
+def test_late_rows_are_over_on_a_topic_without_new_records_and_wrong_rows_are_not() -> None:
+    asked = [
+        {"expect": "fresh", "name": "soon", "max_seconds": 60},
+        {"expect": "rows_to_satisfy", "name": "totals", "rule": "total > 0"},
+    ]
+    file = ExpectationFile.model_validate(
+        {"pipeline": "orders", "resolve_after_seconds": 100, "every_seconds": 90, "expectations": asked}
+    )
+    history = [checked(1, bad=3, label="soon"), checked(1, bad=3)]
+    assert [one.cause for one in open_findings(history, file, TABLES, now=180)] == ["delta:orders soon", "delta:orders totals"]
+    # After the time in which two more validations would have found more of them.
+    assert [one.cause for one in open_findings(history, file, TABLES, now=182)] == ["delta:orders totals"]
+    # Rows that are late again soon after are the same finding.
+    again = [checked(1, bad=3, label="soon"), checked(150, bad=3, label="soon")]
+    assert [one.since for one in open_findings(again, file, TABLES, now=200)] == [1]
+
+
 def test_failures_close_together_are_one_and_one_long_after_is_another() -> None:
     (found,) = open_findings([checked(1, bad=3), checked(50), checked(60, bad=1)], FILE, TABLES, now=61)
     assert found.since == 1 and found.evidence["ranges_in_a_row"] == 2

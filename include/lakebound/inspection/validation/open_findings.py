@@ -1,7 +1,8 @@
 """What is wrong at this moment, from the history of validated ranges. Pure.
 
 An expectation that failed is a finding until it has held for some time: one good minute between two bad ones ends nothing.
-What could not be read is one for some time, long enough for an alert to be made of it.
+Late rows are different: a topic that has no new records has none that are late, so ``fresh`` is over as soon as it has not
+failed for some time. What could not be read is one for some time, long enough for an alert to be made of it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lakebound.control.findings import Fact, Finding, Severity
-from lakebound.inspection.validation.expectations import ExpectationFile
+from lakebound.inspection.validation.expectations import ExpectationFile, Fresh
 from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange
 
 RUNBOOK = "validation-failed"
@@ -30,12 +31,13 @@ def open_findings(
         tables: Ids of the tables that the pipeline has today.
         now: Epoch seconds.
     """
-    labels = {table: {one.label for one in file.of(table)} for table in tables}
+    labels = {table: {one.label: one for one in file.of(table)} for table in tables}
     streaks: dict[tuple[str, str], _Streak] = {}
     for one in history:
         for result in one.results:
             if result.label in labels.get(one.table, ()):
-                streaks.setdefault((one.table, result.label), _Streak(file.resolve_after_seconds)).add(one, result)
+                own = _Streak(file, is_of_lateness=isinstance(labels[one.table][result.label], Fresh))
+                streaks.setdefault((one.table, result.label), own).add(one, result)
     found = [
         finding
         for (table, label), streak in sorted(streaks.items())
@@ -61,16 +63,20 @@ class _Streak:
     """An expectation's failures in a row: apart by less than the time after which a finding is over.
 
     Args:
-        resolve_after_seconds: That time.
+        file: It says that time.
+        is_of_lateness: Whether the expectation is about how late rows came, which no later row has to mend.
     """
 
-    def __init__(self, resolve_after_seconds: float) -> None:
+    def __init__(self, file: ExpectationFile, *, is_of_lateness: bool) -> None:
         self.since = 0.0
         self.failed: tuple[ValidatedRange, ExpectationResult] | None = None
         self.rows = 0
         self.ranges = 0
         self.held_at = 0.0
-        self._resolve_after_seconds = resolve_after_seconds
+        self._is_of_lateness = is_of_lateness
+        # Of late rows: not before the next validation has had time to find more of them.
+        every = 2 * file.every_seconds if is_of_lateness else 0.0
+        self._resolve_after_seconds = max(file.resolve_after_seconds, every)
 
     def add(self, one: ValidatedRange, result: ExpectationResult) -> None:
         if result.passed:
@@ -107,8 +113,9 @@ class _Streak:
         )
 
     def _is_over(self, failed: ValidatedRange, now: float) -> bool:
-        """Whether it has held since the failure, and that is long ago."""
-        return self.held_at > failed.at and now - failed.at >= self._resolve_after_seconds
+        """Whether it has held since the failure, or has nothing to hold for, and that is long ago."""
+        ended = self._is_of_lateness or self.held_at > failed.at
+        return ended and now - failed.at >= self._resolve_after_seconds
 
 
 def _lost(ranges: Sequence[ValidatedRange]) -> Finding:
