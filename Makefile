@@ -16,13 +16,17 @@ COMPILED := airflow sqlalchemy pydantic aiohttp fastapi libcst rich jinja2 opent
 	pyiceberg deltalake great_expectations scipy altair marshmallow polars
 # How many random kills `make chaos` makes; `make test` makes two, in tests/chaos/test_soak.py.
 CHAOS_KILLS ?= 20
+# pytest; what fails runs once more, alone, at the end, and what passes then is named.
+PYTEST_TWICE := python -m tests.support.failed_again
+# `make test-changed` runs the tests that can reach what changed since this revision.
+SINCE ?= HEAD
 # Where the end states of `make test-pauses` are kept until Spark has read them.
 PAUSES ?= $(CURDIR)/.lakebound/pauses
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-real test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-stored bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
@@ -87,7 +91,7 @@ lint-beside-archive: install
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
-	@pytest -q -m unit -n 3 tests/unit
+	@$(PYTEST_TWICE) -q -m unit -n 3 tests/unit
 
 test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
 	@echo "== unit tests with new examples"
@@ -97,8 +101,14 @@ test-generated: install ## Run the unit tests with generated examples that are n
 # and short tests last, so that the processes end together.
 test-real: class-archive ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
 	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
-	@pytest -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
+	@$(PYTEST_TWICE) -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
 	  -n 4 --dist loadgroup --no-loadscope-reorder --durations=10
+
+test-changed: class-archive lint ## Run lint and the tests that can reach what changed since a revision (SINCE=HEAD: what is not committed)
+	@tests=$$(python -m tests.support.reached_tests $(SINCE)); \
+	  [ -n "$$tests" ] || { echo "== no test can reach what changed since $(SINCE)"; exit 0; }; \
+	  echo "== $$(echo "$$tests" | wc -l) files of tests can reach what changed since $(SINCE)"; \
+	  $(PYTEST_TWICE) -m "not enumeration" $$tests -n 4 --dist loadgroup --no-loadscope-reorder --durations=5
 
 test-local: install ## Run the tests with real tables and real processes, without a JVM
 	@echo "== tests with real tables and processes"
@@ -114,7 +124,7 @@ test-pauses: class-archive ## Suspend writers, maintenance and rewinds at every 
 
 test-enumeration: install ## Run the doctor on every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
-	@pytest -q -m enumeration -n 2 tests/unit
+	@$(PYTEST_TWICE) -q -m enumeration -n 2 tests/unit
 
 test-power-cuts: install ## Test every state that a power cut can leave of every kind of work (`make test` tests a sample)
 	@echo "== every state that a power cut may leave"

@@ -20,6 +20,7 @@ from lakebound.local.broker import Broker
 pytestmark = pytest.mark.integration
 
 REPOSITORY = Path(__file__).parents[2]
+STARTS = ("dags", "spark_apps", "lakebound.cli.process")
 BLOCK = re.compile(r"(?:<!-- ([^>]*) -->\n)?```bash\n(.*?)```", re.DOTALL)
 
 

@@ -22,6 +22,8 @@ WEBHOOK_SECRET = "canary-99e2f6aa"
 METRICS_TOKEN = "metrics-token"
 """Name of the file in LAKEBOUND_HOME; a test writes it."""
 PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
+STARTS = ("dags", "spark_apps", "lakebound_airflow.plugin", "lakebound.cli.process")
+"""What its processes run; see tests/support/reached_tests.py."""
 HASTY = "recover_hasty"
 ON_COMMIT = """
 from __future__ import annotations

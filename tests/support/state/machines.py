@@ -18,6 +18,8 @@ from tests.support.live_processes import kill_all, processes_with
 from tests.support.streams.pipelines import REPOSITORY
 from tests.support.waiting import wait_until
 
+STARTS = ("lakebound.cli.process",)
+"""What its processes run; see tests/support/reached_tests.py."""
 _COMMAND = Path(sys.executable).with_name("lakebound")
 _OTHER = Path(__file__).with_name("another_machine")
 COMMAND_SECONDS = 180.0

@@ -23,6 +23,8 @@ from tests.support.streams.pipelines import REPOSITORY, Pipeline
 from tests.support.streams.shared_jvm import shared_jvm
 from tests.support.waiting import STRETCH, wait_until
 
+STARTS = ("spark_apps/ingest_stream.py",)
+"""What its processes run; see tests/support/reached_tests.py."""
 START_SECONDS = 150.0
 LANDING_SECONDS = 150.0
 END_SECONDS = 90.0

@@ -22,6 +22,8 @@ from tests.support.waiting import wait_until
 DEADLINE_SECONDS = 300.0
 
 T = TypeVar("T")
+STARTS = ("spark_apps/maintain.py", "spark_apps/validate.py")
+"""What its processes run; see tests/support/reached_tests.py."""
 
 
 def with_a_share(command: list[str]) -> list[str]:

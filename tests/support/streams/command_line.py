@@ -28,6 +28,8 @@ ORDERS: dict[str, Any] = {
     "freshness": "500ms",
     "tables": [{"format": "delta", "name": "lake.orders"}, {"format": "iceberg", "name": "lake.orders"}],
 }
+STARTS = ("lakebound.cli.process", "spark_apps")
+"""What its processes run; see tests/support/reached_tests.py."""
 
 
 @pytest.fixture
