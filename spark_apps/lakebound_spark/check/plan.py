@@ -104,7 +104,11 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
 
 
 def _check_real_time(found: PlannedCheck, session: SparkSession, run: RunSpec) -> None:
-    reason = real_time_refusal(session, run.spec, load_transform(run.spec))
+    try:
+        reason = real_time_refusal(session, run.spec, load_transform(run.spec))
+    except Exception as exc:  # a table that the transform joins cannot be read
+        found.problems.append(transform_problem(run.spec, exc))
+        return
     if reason is not None:
         keys = ("transform",) if run.spec.transform is not None else ("freshness",)
         found.problems.append(PlacedProblem(f"freshness: real_time: {reason}; use freshness: 0ms", keys))

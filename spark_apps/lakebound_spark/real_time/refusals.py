@@ -12,6 +12,7 @@ from lakebound_spark.batch.decode import make_decoder
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_output
 from lakebound_spark.batch.transform_plan import not_numbered
 from lakebound_spark.real_time.bypass import BypassError
+from lakebound_spark.real_time.joined_tables import several_rows_of_a_record
 from lakebound_spark.real_time.rows import real_time_rows
 
 _ALLOWED = frozenset(
@@ -48,11 +49,15 @@ def real_time_refusal(session: SparkSession, spec: PipelineSpec, transform: Tran
     """Return why the transform cannot run in real time, as an author would call it; None where it can.
 
     Args:
-        session: Spark's; no job is run.
+        session: Spark's; it reads the tables that are joined.
         spec: The pipeline.
         transform: The pipeline's, without the JSON; it can be planned (``planned_output``).
+
+    Raises:
+        PySparkException: A table that is joined cannot be read.
     """
-    reason = not_numbered(planned_output(session, spec, transform))
+    output = planned_output(session, spec, transform)
+    reason = not_numbered(output)
     if reason is not None:
         return reason
     nothing = session.createDataFrame(session.sparkContext.emptyRDD(), KAFKA_SCHEMA)
@@ -60,7 +65,7 @@ def real_time_refusal(session: SparkSession, spec: PipelineSpec, transform: Tran
         rows = real_time_rows(session, spec, nothing, make_decoder(spec, {}), transform, ())
     except BypassError as exc:
         return f"the transform {exc}; a bad record could then get lost"
-    return next(_refused(_operators(rows)), None)
+    return next(_refused(_operators(rows)), None) or several_rows_of_a_record(session, output)
 
 
 def _operators(rows: DataFrame) -> Iterator[str]:
