@@ -813,6 +813,22 @@ class TableFeatureError(LakeboundError):
         )
 
 
+class NameMappingError(TableFeatureError):
+    """Files without field ids would be read into other columns than the ones for which they were written."""
+
+    runbook = "schema-changed"
+
+    def __init__(self, table: str, column: str, mapping: str) -> None:
+        self.table, self.feature = table, "schema.name-mapping.default"
+        LakeboundError.__init__(
+            self,
+            f"table {table}: its name mapping gives the values that files without field ids hold for the column {column} to "
+            "another column: somebody renamed or dropped that column, and added another one of its name. Follow the runbook "
+            "schema-changed. The mapping that is right for these files: ALTER TABLE … SET TBLPROPERTIES "
+            f"('schema.name-mapping.default' = '{mapping}')",
+        )
+
+
 class UnknownTableError(LakeboundError):
     """A pipeline has no table of the name that was asked for, or several."""
 

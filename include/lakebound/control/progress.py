@@ -24,6 +24,10 @@ class TableProgress(FrozenRecord):
     committed_at: float = Field(description="Epoch seconds at which the commit returned.")
     commits: int = 0
     rows: int = 0
+    changed_by_others: Count = Field(
+        default=0, description="Commits by which others changed its rows, and which nobody has acknowledged."
+    )
+    newest_change: str | None = Field(default=None, description="The newest of these commits; None: there is none.")
 
 
 class RecentRecords(FrozenRecord):

@@ -53,6 +53,21 @@ def never_started(pipeline: str) -> Situation:
     return Situation("never-started", "it was never started", f"start it: {start_command(pipeline)}")
 
 
+def rows_changed(pipeline: str, table: str, changes: str) -> str:
+    """Return what is said of a table of which others changed rows.
+
+    Args:
+        pipeline: Which lands in it.
+        table: Its id.
+        changes: The commits, or who found them.
+    """
+    return (
+        f"others changed rows of table {table} ({changes}); see what is missing or too many: "
+        f"lakebound prove {pipeline} --deep. Rows that have to go: lakebound erase {pipeline} --where CONDITION. "
+        f"If the change is right: lakebound acknowledge {pipeline} {table} (runbook rows-changed)"
+    )
+
+
 def dag_paused(pipeline: str) -> Situation:
     """The pipeline is wanted, and Airflow starts nothing."""
     text = f"it should run, but its DAG ingest__{pipeline} is paused, so nothing starts it"

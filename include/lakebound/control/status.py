@@ -14,6 +14,7 @@ from lakebound.control import situations
 from lakebound.control.applications import living_submission, pipelines_with_state
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop
 from lakebound.control.desired import Desired, read_desired
+from lakebound.control.findings import Findings, read_source
 from lakebound.control.folder import ControlFolder, StateFile
 from lakebound.control.lease import Lease, read_lease
 from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
@@ -28,6 +29,10 @@ from lakebound.spec.limits import LimitsSpec
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
+
+ROWS_CHANGED = "rows-changed-by-others"
+"""The doctor's rule; the causes of its findings are this name, a colon and the table."""
+DOCTOR = "doctor"
 
 # Progress is written every second; an application that is silent for longer is not well.
 SILENT_SECONDS = 10.0
@@ -71,6 +76,9 @@ class PipelineStatus(Frozen):
     references: dict[str, ReferenceStatus] = Field(default_factory=dict, description="Reference data in use, by name.")
     spark_ui: str | None = None
     log: Path | None = None
+    rows_changed_by_others: tuple[str, ...] = Field(
+        default=(), description="Tables of which others changed rows, by what application and doctor last saw."
+    )
     situation: str | None = Field(default=None, description="What keeps it from landing, in kebab-case; None: nothing does.")
     notes: tuple[str, ...] = ()
 
@@ -87,6 +95,7 @@ class StatusFacts:
         outcome: How ``last`` ended.
         crash_loop: The starts in a row that landed nothing.
         is_paused: Whether its DAG is paused in Airflow; None where that is not known.
+        doctor: What the doctor last found, when the watch or Airflow had it look; None: it did not.
         unreadable: What of the folder could not be read.
     """
 
@@ -101,6 +110,7 @@ class StatusFacts:
     outcome: Outcome | None = None
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     is_paused: bool | None = None
+    doctor: Findings | None = None
     unreadable: tuple[str, ...] = ()
 
 
@@ -158,6 +168,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         progress=_try(lambda: read_progress(control), control.progress, unreadable),
         outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
         crash_loop=read_crash_loop(control),
+        doctor=read_source(control, DOCTOR),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
 
@@ -190,9 +201,31 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         references=_references(own, now) if facts.living else {},
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
+        rows_changed_by_others=tuple(_changed_by_others(facts)),
         situation=situation.name if (situation := situation_of(facts, now)) else None,
         notes=tuple(_notes(facts, situation, outdated, recent)),
     )
+
+
+def _changed_by_others(facts: StatusFacts) -> dict[str, str]:
+    """Return the tables of which others changed rows, each with the commits as far as they are known.
+
+    The application knows it since its last commit to the table, the doctor since it last looked: the later of the two counts.
+    """
+    looked_at = facts.doctor.at if facts.doctor is not None else 0.0
+    found = {}
+    for finding in facts.doctor.findings if facts.doctor is not None else ():
+        rule, _, table = finding.cause.partition(":")
+        if rule == ROWS_CHANGED:
+            found[table] = f"found by the doctor at {situations.clock_time(looked_at)}"
+    for table, own in (facts.progress.tables if facts.progress is not None else {}).items():
+        if own.committed_at < looked_at:
+            continue
+        found.pop(table, None)
+        if own.changed_by_others:
+            number = "1 commit" if own.changed_by_others == 1 else f"{own.changed_by_others} commits, the newest"
+            found[table] = f"{number}: {own.newest_change}"
+    return found
 
 
 def _references(progress: Progress | None, now: float) -> dict[str, ReferenceStatus]:
@@ -275,6 +308,7 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
             f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then "
             f"{situations.restart_command(name)}"
         )
+    notes += [situations.rows_changed(facts.pipeline, table, text) for table, text in _changed_by_others(facts).items()]
     if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
     if recent is not None and recent.quarantined:

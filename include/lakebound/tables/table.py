@@ -225,6 +225,13 @@ class Table(Protocol):
             Exception: Whatever the library raises; the outcome is then unknown until the ledger is read again.
         """
 
+    def check_may_append(self) -> None:
+        """Check that the table, as the last ``read_ledger`` found it, asks nothing of its writers that is not done rightly.
+
+        Raises:
+            TableFeatureError: It does, so that each commit of rows is refused.
+        """
+
     def has_moved_on(self) -> bool:
         """Whether somebody else has committed since the handle's last ``read_ledger`` or ``commit``; costs next to nothing."""
 

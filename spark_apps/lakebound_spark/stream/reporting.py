@@ -53,11 +53,7 @@ class TargetsReport:
             newest_record_ms: Kafka's timestamp of the newest record that was landed now; None without any.
         """
         marks = marks_of(targets)
-        tables = {
-            one.id: TableProgress(version=one.view.version, committed_at=one.last_commit_at, commits=one.commits, rows=one.rows)
-            for one in targets
-            if one.last_commit_at is not None
-        }
+        tables = {one.id: _table_progress(one, one.last_commit_at) for one in targets if one.last_commit_at is not None}
         with self._lock:
             self._has_gaps[query] = any(has_gaps(target.coverage) for target in targets)
             self._marks[query], self._tables[query] = marks, tables
@@ -75,6 +71,18 @@ class TargetsReport:
             newest = (max((one.committed_at for one in own.values()), default=None) for own in self._tables.values())
             shown |= {"tables": tables, "last_commit_at": _least(newest)}
         self._board.change(**shown)
+
+
+def _table_progress(target: Target, committed_at: float) -> TableProgress:
+    others = target.view.entry.foreign_changes if target.view.entry is not None else ()
+    return TableProgress(
+        version=target.view.version,
+        committed_at=committed_at,
+        commits=target.commits,
+        rows=target.rows,
+        changed_by_others=len(others),
+        newest_change=str(others[-1]) if others else None,
+    )
 
 
 def _least(numbers: Iterable[T | None]) -> T | None:

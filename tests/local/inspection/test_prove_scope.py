@@ -7,27 +7,17 @@ from typing import Any, cast
 
 import pytest
 from tests.support.tables.foreign_hands import forget_all_but_newest
-from tests.support.tables.local_tables import PIPELINE, TOPIC, TOPIC_ID, lander, make_table
+from tests.support.tables.local_tables import TOPIC, TOPIC_ID, lander, make_table, pipeline_over
 
 from lakebound.inspection.proof.collect import prove
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
 
 @pytest.mark.parametrize("spec", ["delta", "iceberg"], indirect=True)
 def test_after_the_end_of_history_rows_of_the_table_stand_beside_the_rows_that_are_proved(spec: TableSpec, at: Places) -> None:
-    pipeline = PipelineSpec.model_validate(
-        {
-            "pipeline": PIPELINE,
-            "topics": [TOPIC],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "1s",
-            "tables": [{"format": spec.format, "name": spec.name}],
-        }
-    )
+    pipeline = pipeline_over(spec)
     known = {TOPIC: TopicFacts(TOPIC_ID, {0: 0}, {0: 30})}
     kafka = cast(Any, SimpleNamespace(topics=lambda names: known))
     make_table(spec, at)

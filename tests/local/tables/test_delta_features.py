@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 from tests.support.tables.delta_features import FEATURES, SwitchedOn, commit_as_other, switch_on
-from tests.support.tables.local_tables import Lander, draft, lander, make_table, rows
+from tests.support.tables.local_tables import Lander, draft, lander, make_table, pipeline_over, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.errors import FilesOutdatedError, LakeboundError, TableFeatureError, TableMismatchError
+from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.ledger.entry import carried
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
@@ -215,3 +216,11 @@ def test_a_file_that_lost_rows_meanwhile_is_not_replaced(app: Lander, at: Places
     with pytest.raises(StepLostError, match="features were changed"):
         replace(root, SPEC.id, rewritten)
     assert newest(folder) == before
+
+
+def test_the_doctor_sees_what_a_start_would_refuse(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    assert read_ledgers(pipeline_over(SPEC), at)[0].refusal is None
+    switch_on(at.delta_path(SPEC), switched)
+    found = read_ledgers(pipeline_over(SPEC), at)[0].refusal
+    assert (found is not None) == ("append" in switched.refused.split())
+    assert found is None or (found.runbook == "table-feature" and switched.feature in found.sentence)

@@ -10,11 +10,11 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.tables.foreign_hands import commit_without_entry, foreign_iceberg
 from tests.support.tables.local_tables import (  # noqa: F401
     PIPELINE,
-    TOPIC,
     Lander,
     app_fixture,
     landed_offsets,
     lander,
+    pipeline_over,
     rows,
 )
 from tests.support.tables.maintenance import carry
@@ -24,7 +24,6 @@ from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.ledger.entry import Entry, carried
 from lakebound.ledger.foreign_changes import MOST_REMEMBERED, ForeignChange, remembered
 from lakebound.operations.acknowledge import NothingToAcknowledgeError, acknowledge
-from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -89,16 +88,7 @@ def set_properties(spec: TableSpec, at: Places) -> None:
 
 def known(spec: TableSpec, at: Places) -> tuple[ForeignChange, ...]:
     """What the doctor sees."""
-    pipeline = PipelineSpec.model_validate(
-        {
-            "pipeline": PIPELINE,
-            "topics": [TOPIC],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "1s",
-            "tables": [{"format": spec.format, "name": spec.name}],
-        }
-    )
+    pipeline = pipeline_over(spec)
     return read_ledgers(pipeline, at)[0].foreign_changes
 
 
@@ -147,16 +137,7 @@ def test_it_is_remembered_beneath_a_replay_and_beneath_maintenance(app: Lander, 
 
 
 def test_it_ends_when_it_is_acknowledged_also_beside_a_running_stream(app: Lander, spec: TableSpec, at: Places) -> None:
-    pipeline = PipelineSpec.model_validate(
-        {
-            "pipeline": PIPELINE,
-            "topics": [TOPIC],
-            "connection": {"bootstrap_servers": "127.0.0.1:1"},
-            "value": {"format": "bytes"},
-            "freshness": "1s",
-            "tables": [{"format": spec.format, "name": spec.name}],
-        }
-    )
+    pipeline = pipeline_over(spec)
     with pytest.raises(NothingToAcknowledgeError):
         acknowledge(pipeline, spec, at)
     append_rows(spec, at)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
@@ -126,6 +127,20 @@ class Lander:
     def open(self) -> Committed:
         """Commit an ``open`` entry of this epoch."""
         return self.land(0, 0, [], kind="open")
+
+
+def pipeline_over(spec: TableSpec) -> PipelineSpec:
+    """Return a pipeline that lands in the table alone, from a Kafka that is not there."""
+    return PipelineSpec.model_validate(
+        {
+            "pipeline": PIPELINE,
+            "topics": [TOPIC],
+            "connection": {"bootstrap_servers": "127.0.0.1:1"},
+            "value": {"format": "bytes"},
+            "freshness": "1s",
+            "tables": [{"format": spec.format, "name": spec.name}],
+        }
+    )
 
 
 def make_table(spec: TableSpec, at: Places) -> Table:

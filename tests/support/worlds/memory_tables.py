@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakebound.errors import CatalogBehindError, CommitRefusedError, NoLedgerError, TableRestoredError
+from lakebound.errors import CatalogBehindError, CommitRefusedError, NoLedgerError, TableFeatureError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, encode
+from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.spec.table import TableSpec
 from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.places import Places
@@ -45,6 +46,7 @@ class Stored:
     exists: bool = True
     locked: bool = False
     older: bool = False
+    feature: str = ""
 
     def rows(self) -> Counter[Row]:
         """Every row, doubles included."""
@@ -104,7 +106,14 @@ class MemoryTable:
         if found is None and self._stored.rows():
             raise NoLedgerError(self._spec.id)
         self._seen = len(self._stored.commits)
-        return LedgerView(found.entry if found else None, str(self._seen - 1))
+        others = [str(at) for at in range(newer, self._seen) if self._stored.commits[at].operation == "UPDATE"]
+        changes = tuple(ForeignChange(version=version, operation="UPDATE") for version in others)
+        return LedgerView(found.entry if found else None, str(self._seen - 1), changes)
+
+    def check_may_append(self) -> None:
+        """Refuse what the real tables refuse."""
+        if self._stored.feature:
+            raise TableFeatureError(self._spec.id, self._stored.feature, "rows cannot be appended")
 
     def has_moved_on(self) -> bool:
         """Whether somebody has committed since this handle looked."""
@@ -114,6 +123,7 @@ class MemoryTable:
         """Append; the files are the rows."""
         if self.has_moved_on():
             raise CommitRefusedError(self._spec.id, "it moved on")
+        self.check_may_append()
         self._stored.add(entry, files)
         self._seen += 1
         return str(self._seen - 1)

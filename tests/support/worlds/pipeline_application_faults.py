@@ -54,6 +54,9 @@ def application_faults(world: World) -> Iterator[Fault]:
     kept = {"version": "1", "loaded_at": now - 60, "checked_at": now - 1, "problem": "it lost the column id"}
     stale = _living(references={"devices": kept})
     yield Fault("lives, and keeps older reference data", stale, frozenset({"reference-stale"}), lives=True)
+    search = {"since": now - 90, "changed_at": now - 1, "records": 4096, "tried": 700, "found": 31}
+    raises = frozenset({"transform-raises"})
+    yield Fault("lives, and its transform raises", _living(search=search), raises, lives=True)
     yield Fault("two drivers", both(_living(), _beside), frozenset({"two-drivers"}), lives=True)
     yield Fault("two state folders", both(_living(), _older_epoch), frozenset({"two-state-folders"}), lives=True)
     for state in ("held", "stopped"):

@@ -54,6 +54,8 @@ def _damages(*, is_delta: bool) -> Iterator[Damage]:
     yield "another pipeline's", _foreign, "foreign-table"
     yield "does not answer", lambda stored: setattr(stored, "locked", True), "table-unreadable"
     yield "carried on from before its rows", _carried, "ledger-behind-rows"
+    yield "given a feature", lambda stored: setattr(stored, "feature", "columnMapping"), "table-feature"
+    yield "changed by others", lambda stored: stored.commits.append(Commit(operation="UPDATE")), "rows-changed-by-others"
     if is_delta:
         yield "restored by hand", _restored, "table-restored"
         yield "newest entries gone, txn there", _txn_ahead, "ledger-behind-txn"

@@ -149,13 +149,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> list[Seen]:
     return found
 
 
-NO_CRASH_MAKES_IT = {"transform_raises", "rows_changed_by_others"}
-"""Warnings of what a stream says or an entry names: test_search_findings.py and test_foreign_changes.py have their cases."""
-
-
-@pytest.mark.parametrize(
-    "rule", [rule for rule in RULES if rule.__name__ not in NO_CRASH_MAKES_IT], ids=lambda rule: rule.__name__
-)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_without_any_one_rule_a_case_fails(rule: PipelineRule, seen: list[Seen]) -> None:
     rules = [other for other in RULES if other is not rule]
     assert any(wrong(case.world, case.fault, diagnose(case.facts, rules), case.did) for case in seen)

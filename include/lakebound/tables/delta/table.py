@@ -261,6 +261,10 @@ class DeltaLakeTable:
         )
         return self.commit_prepared(prepared, entry)
 
+    def check_may_append(self) -> None:
+        """Check what the table asks of whoever appends to it."""
+        check_may(self._spec.id, self._shape, "append")
+
     def _check_may_commit(self, entry: Entry, act: Act) -> None:
         if not self._is_seen:
             raise CommitRefusedError(self._spec.id, f"its ledger was not read at version {self._newest()}")

@@ -15,27 +15,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import NameMappingError
 from lakebound.tables.column_facts import Leaf
 
 FIELD_ID = b"PARQUET:field_id"
 """As Arrow names it in a field's metadata."""
-
-
-class NameMappingError(LakeboundError):
-    """Files without field ids would be read into other columns than the ones for which they were written."""
-
-    runbook = "schema-changed"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
-
-    def __init__(self, table: str, column: str, mapping: str) -> None:
-        super().__init__(
-            f"table {table}: its name mapping gives the values that files without field ids hold for the column {column} to "
-            "another column: somebody renamed or dropped that column, and added another one of its name. Follow the runbook "
-            "schema-changed. The mapping that is right for these files: ALTER TABLE … SET TBLPROPERTIES "
-            f"('schema.name-mapping.default' = '{mapping}')"
-        )
 
 
 def nested_fields(kind: IcebergType) -> Sequence[NestedField]:

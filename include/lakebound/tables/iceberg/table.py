@@ -302,6 +302,10 @@ class IcebergTable:
             delete_all(self._places.file_at(address) for address in written)
         return self._attempts.are_refused
 
+    def check_may_append(self) -> None:
+        """Check what the table asks of whoever commits to it."""
+        self._check_features(self._table().metadata)
+
     def _check_may_commit(self, entry: Entry) -> None:
         if not self._is_seen:
             raise CommitRefusedError(self._spec.id, "its ledger was not read by this handle")

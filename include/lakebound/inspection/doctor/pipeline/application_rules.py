@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lakebound.control import situations
 from lakebound.control.desired import LostDesired
+from lakebound.control.progress import Outcome
 from lakebound.control.supervision import START_SECONDS, KafkaView, stall
 from lakebound.errors import MissingTopicError, error_named
 from lakebound.inspection.doctor.diagnosis import RuleFinding
@@ -73,7 +74,7 @@ def application_dead(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The desired state is running, and no application runs: the next start continues from the tables."""
     if not facts.is_wanted or facts.living is not None or not facts.has_run or _rests_between_runs(facts):
         return
-    if any(last_start_refused(facts)):
+    if _refused(facts) is not None:
         return  # that says why none lives, and another start would be refused, too
     debt = recovery_debt_records(facts)
     how = facts.last_end.described if facts.last_end is not None else "nothing is known about the last application"
@@ -110,12 +111,18 @@ def crash_loop(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 def last_start_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """The last application refused to start, for a reason that only it can see."""
+    outcome = _refused(facts)
+    if outcome is None or outcome.runbook in {table.refusal.runbook for table in facts.tables if table.refusal}:
+        return  # or the table itself shows the reason still: ``table_feature`` names it
+    sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; correct this, then start the pipeline"
+    yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
+
+
+def _refused(facts: PipelineFacts) -> Outcome | None:
     outcome = facts.outcome
     if facts.living is not None or not facts.is_wanted or outcome is None:
-        return
-    if error_named(outcome.error_class).is_seen_by_a_start_alone:
-        sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; correct this, then start the pipeline"
-        yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
+        return None
+    return outcome if error_named(outcome.error_class).is_seen_by_a_start_alone else None
 
 
 def two_drivers(facts: PipelineFacts) -> Iterator[RuleFinding]:

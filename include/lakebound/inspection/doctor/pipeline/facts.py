@@ -21,11 +21,34 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
 
 TableState = Literal[
-    "entry", "empty", "absent", "no_ledger", "bad_entry", "newer_entry", "foreign", "restored", "behind", "unreadable"
+    "entry",
+    "empty",
+    "absent",
+    "no_ledger",
+    "bad_entry",
+    "newer_entry",
+    "foreign",
+    "restored",
+    "behind",
+    "feature",
+    "unreadable",
 ]
 """entry: its newest entry can be used · empty: it exists, and has no rows · absent · the others: why no entry can be used."""
 
 KafkaProblem = Literal["unavailable", "missing_secret", "refused"]
+
+
+@dataclass(frozen=True)
+class FeatureRefusal:
+    """Why no row is written to a table: it asks something of its writers that is not done here.
+
+    Attributes:
+        sentence: In the words of the refusal.
+        runbook: Its page.
+    """
+
+    sentence: str
+    runbook: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +67,7 @@ class LedgerFacts:
         txn_epoch: Delta: the epoch in the log's ``txn``, which no log clean-up removes.
         beyond_ledger: Offsets of rows that are not in the entry; determined only where the entry is a ``carry``.
         foreign_changes: Commits by which others changed rows and which nobody has acknowledged, oldest first.
+        refusal: Why each commit of rows is refused, whatever the ledger says; None where it is not.
         quarantined_range: What the newest of the recent commits with quarantined records added.
     """
 
@@ -60,6 +84,7 @@ class LedgerFacts:
     beyond_ledger: Offsets = field(default_factory=dict)
     quarantined_range: Offsets = field(default_factory=dict)
     foreign_changes: tuple[ForeignChange, ...] = ()
+    refusal: FeatureRefusal | None = None
 
     @property
     def coverage(self) -> Offsets:

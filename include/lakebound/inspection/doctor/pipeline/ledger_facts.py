@@ -14,10 +14,11 @@ from lakebound.errors import (
     LakeboundError,
     NewerEntryError,
     NoLedgerError,
+    TableFeatureError,
     TableRestoredError,
 )
 from lakebound.first_line import first_line
-from lakebound.inspection.doctor.pipeline.facts import LedgerFacts, TableState
+from lakebound.inspection.doctor.pipeline.facts import FeatureRefusal, LedgerFacts, TableState
 from lakebound.landing.to_stores.open_store import open_stores
 from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import check_owner
@@ -38,6 +39,7 @@ _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
     (ForeignTableError, "foreign"),
     (TableRestoredError, "restored"),
     (CatalogBehindError, "behind"),
+    (TableFeatureError, "feature"),
 )
 
 
@@ -105,12 +107,21 @@ def _read(spec: TableSpec, places: Places, pipeline: str, role: str) -> LedgerFa
         view = table.read_ledger()
         if view.entry is not None:
             check_owner(view.entry, pipeline, spec.id)
-        return _described(facts, table, view, places)
+        return _described(replace(facts, refusal=_refusal(table)), table, view, places)
     except LakeboundError as exc:
         state: TableState = next((state for kind, state in _STATES if isinstance(exc, kind)), "unreadable")
-        return replace(facts, state=state, problem=str(exc))
+        refusal = FeatureRefusal(str(exc), exc.runbook) if state == "feature" else None
+        return replace(facts, state=state, problem=str(exc), refusal=refusal)
     except Exception as exc:  # the libraries raise any class: a table that cannot be read is a fact
         return replace(facts, state="unreadable", problem=f"{type(exc).__name__}: {first_line(exc)}")
+
+
+def _refusal(table: Table) -> FeatureRefusal | None:
+    try:
+        table.check_may_append()
+    except TableFeatureError as exc:
+        return FeatureRefusal(str(exc), exc.runbook)
+    return None
 
 
 def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:

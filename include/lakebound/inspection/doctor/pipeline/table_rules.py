@@ -54,6 +54,13 @@ def catalog_behind(facts: PipelineFacts) -> Iterator[RuleFinding]:
             yield needs_person("catalog-behind", table.problem, "catalog-behind", table=table.table)
 
 
+def table_feature(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """Somebody has switched on what is not written rightly here: each start is refused, and a running stream stops."""
+    for table in facts.tables:
+        if table.refusal is not None:
+            yield needs_person("table-feature", table.refusal.sentence, table.refusal.runbook, table=table.table)
+
+
 def table_unreadable(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """Catalog or disk does not answer. A running application waits; what a start would find is not known."""
     for table in facts.tables:
@@ -165,6 +172,7 @@ TABLE_RULES = (
     foreign_table,
     table_restored,
     catalog_behind,
+    table_feature,
     table_unreadable,
     table_dropped,
     quarantine_behind,
