@@ -26,6 +26,9 @@ IMMEDIATE = frozenset({"stream", "watch", INCIDENTS})
 LOOKS_AT_A_START = frozenset({"schema"})
 """Sources that look when an application starts, and not again while it runs: their last look is never too old."""
 
+WEEKLY = frozenset({"unknown_fields"})
+"""Sources whose alerts are said again once a week at most, as nothing is in a hurry."""
+
 _LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"})
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 

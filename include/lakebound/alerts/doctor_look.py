@@ -13,6 +13,7 @@ import sys
 import time
 
 from lakebound.alerts.doctor_findings import SOURCE, doctor_findings
+from lakebound.alerts.field_look import look_at_fields
 from lakebound.control.findings import found_before, read_source, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.doctor.diagnosis import Diagnosis
@@ -49,7 +50,9 @@ def _look(pipeline: str, settings: Settings) -> str | None:
     """Look at one; return why that was not possible."""
     try:
         spec = owned_pipeline(pipeline, settings)
-        write_diagnosis(ControlFolder(settings.home, pipeline), examine_pipeline(spec, settings))
+        control, diagnosis = ControlFolder(settings.home, pipeline), examine_pipeline(spec, settings)
+        write_diagnosis(control, diagnosis)
+        look_at_fields(spec, control, diagnosis)
     except Exception as exc:
         return redacted(exc, NOT_SHOWN)[:_MOST_CHARACTERS]
     return None

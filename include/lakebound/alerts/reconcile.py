@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from lakebound.alerts.concerns import (
     IMMEDIATE,
     LOOKS_AT_A_START,
+    WEEKLY,
     concern_of,
     follows,
     is_event_of_outage,
@@ -31,6 +32,7 @@ Named = Mapping[ConcernKey, Sequence[tuple[str, Finding]]]
 """Pipeline and concern to the sources that name it."""
 
 _MAX_FLAPS = 5
+_WEEK_SECONDS = 7 * 86_400.0
 
 
 def reconcile(
@@ -249,6 +251,8 @@ def _is_over(alert: Alert, policy: Policy, now: float) -> bool:
 
 def _is_to_be_said_again(alert: Alert, others: Iterable[Alert], policy: Policy, now: float) -> bool:
     after = getattr(policy.remind_after_seconds, alert.severity.value)
+    if after is not None and _source(alert) in WEEKLY:
+        after = max(after, _WEEK_SECONDS)
     if after is None or now - (alert.told_at or now) < after:
         return False
     return not any(other.is_open and _explains(other, alert, policy, now) for other in others)

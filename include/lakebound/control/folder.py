@@ -164,6 +164,11 @@ class ControlFolder:
         return self.shared / "quarantine-samples.json"
 
     @property
+    def unknown_fields(self) -> StateFile:
+        """Which fields of the newest records the schema does not name (``lakebound.control.unknown_fields``)."""
+        return self.shared / "unknown-fields.json"
+
+    @property
     def table_history(self) -> StateFile:
         """To which times the tables can be rewound, and until when (``lakebound.control.table_history``)."""
         return self.shared / "table-history.json"

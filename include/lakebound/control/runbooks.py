@@ -46,6 +46,7 @@ RUNBOOKS = (
     "topic-recreated",
     "transform-refused",
     "two-drivers",
+    "unknown-fields",
     "validation-failed",
 )
 """Every page that a pipeline's finding, refusal or incident may name."""

@@ -21,6 +21,7 @@ from lakebound.control.progress import Outcome, Progress, RecentRecords, read_ou
 from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
+from lakebound.control.unknown_fields import RUNBOOK, FieldsRecord, dropped_fields, read_record, sentence
 from lakebound.first_line import first_line
 from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets, lag
@@ -96,6 +97,7 @@ class StatusFacts:
         crash_loop: The starts in a row that landed nothing.
         is_paused: Whether its DAG is paused in Airflow; None where that is not known.
         doctor: What the doctor last found, when the watch or Airflow had it look; None: it did not.
+        fields: What the last looks at its records found; None where nobody has looked.
         unreadable: What of the folder could not be read.
     """
 
@@ -111,6 +113,7 @@ class StatusFacts:
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     is_paused: bool | None = None
     doctor: Findings | None = None
+    fields: FieldsRecord | None = None
     unreadable: tuple[str, ...] = ()
 
 
@@ -169,6 +172,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
         crash_loop=read_crash_loop(control),
         doctor=read_source(control, DOCTOR),
+        fields=read_record(control),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
 
@@ -315,6 +319,8 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
         notes.append(f"{told_share(recent)} (lakebound quarantine {facts.pipeline})")
     if facts.living is not None and facts.progress is not None and facts.progress.app_id == facts.living.app_id:
         notes += [situations.stale_reference(name, one) for name, one in facts.progress.references.items() if one.problem]
+    if facts.spec is not None and (dropped := dropped_fields(facts.fields, facts.spec)):
+        notes.append(f"{sentence(dropped, facts.spec.value)} (runbook {RUNBOOK})")
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):
         notes.append(_how_it_ended(facts.last, facts.outcome))
     return notes

@@ -89,6 +89,9 @@ URGENCIES: Mapping[str, Urgency] = {
     "topic-recreated": Urgency(When.NOW, _WAIT),
     "transform-refused": Urgency(When.NOW, _WAIT),
     "two-drivers": Urgency(When.MORNING, "nothing is lost; the table refuses the older application"),
+    "unknown-fields": Urgency(
+        When.WEEK, "the tables lack these values; a rewind lands them again only while Kafka still has the records"
+    ),
     "validation-failed": Urgency(When.MORNING, "nothing is lost; readers use rows that may be wrong"),
 }
 """By the name of the runbook."""

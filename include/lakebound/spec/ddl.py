@@ -64,18 +64,38 @@ _SUGGESTED = {
 
 
 @dataclass(frozen=True)
+class DdlType:
+    """A type, and the types inside of it.
+
+    Attributes:
+        name: In capitals.
+        fields: Of a STRUCT.
+        inside: Of the elements of an ARRAY, or of the values of a MAP.
+    """
+
+    name: str
+    fields: tuple[DdlColumn, ...] = ()
+    inside: DdlType | None = None
+
+
+@dataclass(frozen=True)
 class DdlColumn:
-    """A top-level column.
+    """A column, or a field of a STRUCT.
 
     Attributes:
         name: As it is written, without backticks.
-        type: The name of its type, in capitals.
+        shape: Its type, with what is inside of it.
         is_required: Whether it is NOT NULL.
     """
 
     name: str
-    type: str
+    shape: DdlType
     is_required: bool
+
+    @property
+    def type(self) -> str:
+        """The name of its type, in capitals."""
+        return self.shape.name
 
 
 class UnclearDdlError(Exception):
@@ -131,38 +151,40 @@ class _Reader:
             self._at += 1  # NULL, the comment, the collation
         return DdlColumn(name, kind, required)
 
-    def _type(self, path: tuple[str, ...]) -> str:
+    def _type(self, path: tuple[str, ...]) -> DdlType:
         written = self._word()
         kind = written.upper()
         if kind in ("ARRAY", "MAP"):
-            self._inside(path, {"ARRAY": ("element",), "MAP": ("key", "value")}[kind])
-        elif kind == "STRUCT":
-            self._struct(path)
-        else:
-            self._judge(written, path)
-            if kind == "INTERVAL":
-                raise UnclearDdlError
-            if self._take("("):
-                while not self._take(")"):
-                    self._next()
-        return kind
+            return DdlType(kind, inside=self._inside(path, {"ARRAY": ("element",), "MAP": ("key", "value")}[kind]))
+        if kind == "STRUCT":
+            return DdlType(kind, fields=self._struct(path))
+        self._judge(written, path)
+        if kind == "INTERVAL":
+            raise UnclearDdlError
+        if self._take("("):
+            while not self._take(")"):
+                self._next()
+        return DdlType(kind)
 
-    def _inside(self, path: tuple[str, ...], names: tuple[str, ...]) -> None:
+    def _inside(self, path: tuple[str, ...], names: tuple[str, ...]) -> DdlType:
+        """Return the last of the types: of elements, or of values."""
         self._expect("<")
-        for number, name in enumerate(names):
-            if number:
-                self._expect(",")
+        for name in names[:-1]:
             self._type((*path, name))
+            self._expect(",")
+        found = self._type((*path, names[-1]))
         self._expect(">")
+        return found
 
-    def _struct(self, path: tuple[str, ...]) -> None:
+    def _struct(self, path: tuple[str, ...]) -> tuple[DdlColumn, ...]:
         self._expect("<")
         if self._take(">"):
-            return
-        self._column(path)
+            return ()
+        fields = [self._column(path)]
         while self._take(","):
-            self._column(path)
+            fields.append(self._column(path))
         self._expect(">")
+        return tuple(fields)
 
     def _judge(self, written: str, path: tuple[str, ...]) -> None:
         kind, name = written.upper(), ".".join(path)

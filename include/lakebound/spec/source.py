@@ -47,8 +47,9 @@ def _names(tree: ast.Module) -> set[str]:
 
 def source_hash(spec: PipelineSpec, apps: Path) -> str:
     """Return a short hash of the YAML's meaning and of the transform's module, by which an application shows as outdated."""
-    # Maintenance is another application's: a change of its policy needs no restart.
-    digest = hashlib.sha256(spec.model_dump_json(by_alias=True, exclude={"maintenance"}).encode())
+    # Maintenance is another application's, and no application reads which fields are ignored: a change needs no restart.
+    body = spec.model_dump_json(by_alias=True, exclude={"maintenance": True, "value": {"ignored_fields"}})
+    digest = hashlib.sha256(body.encode())
     if spec.transform:
         module = apps.joinpath(*spec.transform.split(".")[:-1]).with_suffix(".py")
         if module.is_file():

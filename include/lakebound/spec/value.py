@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
 
 from lakebound.frozen import Frozen
 from lakebound.spec.ddl import ddl_mistakes
 from lakebound.spec.json_schema import to_ddl
+
+FieldPath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+"""A field of a JSON record: its name, or the dotted path to it."""
 
 
 class JsonValueSpec(Frozen):
@@ -27,6 +30,12 @@ class JsonValueSpec(Frozen):
     unknown_fields: Literal["ignore", "quarantine"] = Field(
         default="ignore", description="What happens to a record that has a field that is not in the schema."
     )
+    ignored_fields: tuple[FieldPath, ...] = Field(
+        default=(),
+        max_length=500,
+        description="Fields of the records that are left out on purpose: names, or inside of a column dotted paths such as "
+        "customer.tier. No finding names them. A change of this list needs no restart.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -38,6 +47,16 @@ class JsonValueSpec(Frozen):
         if body.get("schema", columns) != columns:
             raise ValueError("give either schema or json_schema")
         return {**body, "schema": columns}
+
+    @model_validator(mode="after")
+    def _ignores_what_is_dropped(self) -> JsonValueSpec:
+        refused = [name for name in self.ignored_fields if "." not in name] if self.unknown_fields == "quarantine" else []
+        if refused:
+            raise ValueError(
+                f"ignored_fields: with unknown_fields: quarantine a record with the field {refused[0]} goes to quarantine, so "
+                "the field cannot be ignored; add it to the schema, or write unknown_fields: ignore"
+            )
+        return self
 
     @field_validator("value_schema")
     @classmethod

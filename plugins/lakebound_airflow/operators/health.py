@@ -15,6 +15,7 @@ from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
     from lakebound.inspection.doctor.diagnosis import Diagnosis
+    from lakebound.spec.pipeline import PipelineSpec
 
 HEALTH_INTERVAL = timedelta(minutes=5)
 DIAGNOSIS_KEY = "diagnosis"
@@ -57,21 +58,24 @@ class HealthOperator(BaseOperator):
         from lakebound.inspection.doctor.examine import examine_pipeline
 
         settings = load_settings()
-        diagnosis = examine_pipeline(spec_of(self.pipeline, settings), settings)
+        spec = spec_of(self.pipeline, settings)
+        diagnosis = examine_pipeline(spec, settings)
         context["ti"].xcom_push(key=DIAGNOSIS_KEY, value=diagnosis.model_dump(mode="json"))
         for finding in diagnosis.findings:
             self.log.info("%s: %s: %s", finding.verdict, finding.rule, finding.sentence)
-        self._write_findings(control_of(self.pipeline, settings), diagnosis)
+        self._write_findings(spec, control_of(self.pipeline, settings), diagnosis)
         if diagnosis.verdict in ("needs_approval", "needs_person"):
             raise PipelineUnwellError(diagnosis)
         self.log.info("%s is %s", self.pipeline, diagnosis.verdict)
         return diagnosis.verdict
 
-    def _write_findings(self, control: ControlFolder, diagnosis: Diagnosis) -> None:
+    def _write_findings(self, spec: PipelineSpec, control: ControlFolder, diagnosis: Diagnosis) -> None:
         """Write down what is wrong. The DAG ``alerts`` tells it; a state folder that cannot be written hides no verdict."""
         from lakebound.alerts.doctor_look import write_diagnosis
+        from lakebound.alerts.field_look import look_at_fields
 
         try:
             write_diagnosis(control, diagnosis)
+            look_at_fields(spec, control, diagnosis)
         except OSError as exc:
             self.log.error("the findings could not be written: %s", exc)

@@ -56,6 +56,14 @@ def test_an_alert_is_opened_once_after_a_while_said_again_after_a_set_time_and_r
     assert len({message.alerts[0].id for message in rounds.said}) == 1, "one alert, by one name"
 
 
+def test_what_is_in_no_hurry_is_said_again_once_a_week() -> None:
+    rounds, dropped, hour = Rounds(), finding("unknown-fields"), 3600.0
+    for now in (0, 60):
+        rounds.at(now, look(now, dropped, source="unknown_fields"))
+    hours = [rounds.at(60 + n * hour, look(60 + n * hour, dropped, source="unknown_fields")) for n in range(1, 15 * 24)]
+    assert [n + 1 for n, said in enumerate(hours) if said] == [7 * 24, 14 * 24]
+
+
 def test_alerts_of_a_pipeline_that_open_together_are_one_message_and_the_worst_comes_first() -> None:
     rounds = Rounds()
     findings = [finding("small"), finding("large", Severity.CRITICAL)]

@@ -17,7 +17,9 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress, write_outcome, write_progress
 from lakebound.control.status import StatusFacts, pipeline_statuses, status_of
 from lakebound.control.submission import Submission, write_submission
+from lakebound.control.unknown_fields import record_after
 from lakebound.settings import Settings, load_settings
+from lakebound.spec.draft.unknown_fields import UnknownField
 from lakebound.spec.pipeline import PipelineSpec
 
 NOW = 1_000_000.0
@@ -67,6 +69,17 @@ def test_a_changed_source_shows_as_outdated() -> None:
     status = status_of(replace(RUNNING, source_hash="newer"), NOW)
     assert status.outdated and "lakebound check orders" in status.notes[0]
     assert not status_of(replace(RUNNING, source_hash="newer", living=None), NOW).outdated
+
+
+def test_a_field_that_the_schema_does_not_name_is_told_until_the_yaml_does() -> None:
+    def notes(schema: str, **value: object) -> tuple[str, ...]:
+        spec = PipelineSpec.model_validate({**ORDERS, "value": {"format": "json", "schema": schema, **value}})
+        record = record_after(None, [UnknownField("discount", "DOUBLE")], read=9, sign="any", now=NOW - 60)
+        return status_of(replace(RUNNING, spec=spec, fields=record), NOW).notes
+
+    [note] = notes("id BIGINT")
+    assert "`discount DOUBLE`" in note and note.endswith("(runbook unknown-fields)")
+    assert notes("id BIGINT, discount DOUBLE") == notes("id BIGINT", ignored_fields=["discount"]) == ()
 
 
 def test_an_application_without_progress_of_its_own_is_starting() -> None:

@@ -81,7 +81,16 @@ RULES: dict[str, Rule] = {
         (
             *("reference.postgres.database", "reference.postgres.username", "to_stores.postgres.database"),
             *("to_stores.postgres.username", "reference.schema", "maintenance.readers.name"),
-            *("description", "schedule", "value.schema", "value.json_schema", "approvers", "owners", "to_topics.key"),
+            *(
+                "description",
+                "schedule",
+                "value.schema",
+                "value.json_schema",
+                "value.ignored_fields",
+                "approvers",
+                "owners",
+                "to_topics.key",
+            ),
             *("connection.sasl.username", "connection.sasl.client_id", "connection.sasl.scope", "to_stores.redis.username"),
             *("reference.path", "reference.query", "reference.columns", "reference.key", "to_stores.columns"),
             *("to_stores.counters.time", "tables.partition_by", "tables.properties", "quarantine.partition_by"),

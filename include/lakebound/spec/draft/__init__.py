@@ -1,4 +1,6 @@
 """What ``lakebound new`` writes: a schema inferred from sampled records, and the files of a new pipeline. Pure.
 
-Other rooms import ``epoch_units``, ``files``, ``inference``, ``judged`` and ``time_texts``.
+``unknown_fields`` compares the schema of a pipeline that is there with records.
+
+Other rooms import ``epoch_units``, ``files``, ``inference``, ``judged``, ``time_texts`` and ``unknown_fields``.
 """

@@ -81,7 +81,7 @@ def infer(values: Sequence[bytes | None]) -> Inferred:
     """
     root = Seen()
     for value in values:
-        body = _object(value)
+        body = as_object(value)
         if body is not None:
             root.add(body)
     if not root.present:
@@ -93,7 +93,31 @@ def infer(values: Sequence[bytes | None]) -> Inferred:
 
 def is_object(value: bytes | None) -> bool:
     """Whether a record is a JSON object."""
-    return _object(value) is not None
+    return as_object(value) is not None
+
+
+def proposed_type(name: str, seen: Seen) -> str:
+    """Return the type for a column that is added to an existing schema, as Spark DDL.
+
+    Args:
+        name: Of the column.
+        seen: Its values.
+    """
+    return _type(name, seen, 1)[0]
+
+
+def unfit_name(name: str, *, is_top: bool) -> str | None:
+    """Return why no column can have a name; None where one can.
+
+    Args:
+        name: As in the records.
+        is_top: Whether it is a field of the record itself.
+    """
+    if not _TAKEN.fullmatch(name):
+        return "a table cannot have a column of this name"
+    if is_top and name.casefold() == "_kafka":
+        return "Lakebound uses this name for the source of a row"
+    return None
 
 
 def ddl_name(name: str) -> str:
@@ -101,7 +125,8 @@ def ddl_name(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else f"`{name}`"
 
 
-def _object(value: bytes | None) -> dict[str, object] | None:
+def as_object(value: bytes | None) -> dict[str, object] | None:
+    """Return a record that is a JSON object, its numbers with a point as ``Decimal``; None where it is none."""
     try:
         body = json.loads((value or b"").decode(), parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError):
@@ -115,10 +140,8 @@ def _columns_of(fields: dict[str, Seen], *, top: bool = True) -> tuple[dict[str,
     left_out: list[str] = []
     folded: dict[str, str] = {}
     for name, seen in fields.items():
-        if not _TAKEN.fullmatch(name):
-            left_out.append(f"{name[:60]!r}: a table cannot have a column of this name")
-        elif top and name.casefold() == "_kafka":
-            left_out.append(f"{name}: Lakebound uses this name for the source of a row")
+        if (problem := unfit_name(name, is_top=top)) is not None:
+            left_out.append(f"{name[:60] if _TAKEN.fullmatch(name) else repr(name[:60])}: {problem}")
         elif name.casefold() in folded:
             left_out.append(f"{name}: differs from {folded[name.casefold()]} only in upper and lower case")
         else:
