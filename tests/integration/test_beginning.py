@@ -201,3 +201,17 @@ def test_what_is_no_json_and_what_is_not_there_yet_become_pipelines_too(
     assert lakebound("check", "--static").stdout == "later: valid\nraw: valid\n"
     assert "format: bytes" in (home.pipelines / "raw.yaml").read_text()
     assert "bootstrap_servers: ${LAKEBOUND_KAFKA}" in (home.pipelines / "later.yaml").read_text()
+
+
+def test_a_compacted_topic_with_a_registry_is_said_to_be_so(home: Settings, broker: Broker, topic: TopicMaker) -> None:
+    name = topic("ids", config={"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(5):
+        producer.produce(name, b"\x00\x00\x00\x00\x07avro", key=str(number))
+    assert producer.flush(30) == 0
+    notes = answer("new", "payments", "--from-topic", name)["notes"]
+    assert [note.partition(":")[0] for note in notes] == [
+        "the topic is compacted (cleanup.policy)",
+        "5 records begin with a byte 0 and the id of a schema in four bytes (schema id 7)",
+    ]
+    assert lakebound("check", "payments", "--static").stdout == "payments: valid\n"

@@ -77,7 +77,7 @@ def new(name: Name, from_topic: FromTopic = None, records: Records = SAMPLE, lik
 
 
 def _beginning(name: str, topic: str | None, records: int, like: str | None, settings: Settings) -> Beginning:
-    from lakebound.landing.sampling import read_sample
+    from lakebound.landing.sampling import is_compacted, read_sample
     from lakebound.spec.connection import ConnectionSpec
     from lakebound.spec.draft.files import PLACEHOLDER, Beginning
     from lakebound.spec.draft.inference import infer, is_object
@@ -94,7 +94,7 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     values = read_sample(connection, (topic,), records, newest=True, reader=name).records.values
     inferred = infer(values)
     fitting = [value for value in values if value and (is_object(value) or not inferred.columns) and len(value) <= MOST_BYTES]
-    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor)
+    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor, is_compacted(connection, topic))
 
 
 def _connection_of(pipeline: str, settings: Settings) -> str:
@@ -115,9 +115,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _tell(made: Beginning, paths: list[Path], *, as_json: bool) -> None:
-    from lakebound.spec.draft.inference import notes_of
+    from lakebound.spec.draft.files import notes_of_beginning
 
-    notes = list(notes_of(made.inferred))
+    notes = notes_of_beginning(made)
     if as_json:
         columns = [{"name": one.name, "type": one.type, "required": one.is_required} for one in made.inferred.columns]
         files = [str(path) for path in paths]

@@ -80,6 +80,19 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
     return TopicSample(records, {name: one.topic_id for name, one in facts.items()}, ranges)
 
 
+def is_compacted(connection: ConnectionSpec, topic: str) -> bool:
+    """Whether Kafka keeps only the newest record of each key of a topic; False where it does not tell.
+
+    Args:
+        connection: The broker.
+        topic: Its name.
+    """
+    try:
+        return KafkaFacts(connection).written_settings([topic])[topic].is_compacted
+    except LakeboundError:
+        return False
+
+
 def choose_ranges(known: Mapping[PartitionId, Range], count: int, *, newest: bool) -> dict[PartitionId, Range]:
     """Return which offsets make up a sample: as many of each partition, and more of the others where one has too few. Pure.
 

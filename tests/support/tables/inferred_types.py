@@ -12,6 +12,7 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -50,11 +51,15 @@ def _read(tokens: list[str]) -> DataType:
     if word.startswith("DECIMAL("):
         precision, scale = re.findall(r"\d+", word)
         return DecimalType(int(precision), int(scale))
-    if word not in ("ARRAY", "STRUCT"):
+    if word not in ("ARRAY", "MAP", "STRUCT"):
         return _SCALARS[word]
     assert tokens.pop(0) == "<"
     if word == "ARRAY":
         found: DataType = ArrayType(_read(tokens))
+    elif word == "MAP":
+        key = _read(tokens)
+        assert tokens.pop(0) == ","
+        found = MapType(key, _read(tokens))
     else:
         fields = []
         while True:

@@ -16,7 +16,7 @@ from tests.support.streams.command_line import answer, lakebound, settings
 from lakebound.cli import trial
 from lakebound.inspection.validation.expectation_files import check_expectations
 from lakebound.settings import Settings
-from lakebound.spec.draft.files import Beginning, pipeline_yaml, transform_source
+from lakebound.spec.draft.files import Beginning, notes_of_beginning, pipeline_yaml, transform_source
 from lakebound.spec.draft.inference import infer
 from lakebound.spec.draft.judged import expectations_yaml, source_of_test
 from lakebound.spec.load import load_file
@@ -48,6 +48,19 @@ def test_the_files_are_right_whatever_the_records_are_like(settings: Settings, b
     assert check_expectations(spec, settings, {}) == []
     ast.parse(transform_source(new).encode())
     assert ast.parse(source_of_test(new, "../pipelines/payments.yaml").encode())
+
+
+@pytest.mark.parametrize("value", [b'{"id": 1}', b"\x00\x00\x00\x00\x07payload"], ids=["json", "wire format"])
+def test_what_is_known_of_the_topic_is_in_the_comments(settings: Settings, value: bytes) -> None:
+    found = infer([value] * 3)
+    new = Beginning("payments", "payments", "bootstrap_servers: nowhere:1", found, [value], is_compacted=True)
+    text = pipeline_yaml(new)
+    assert "# The topic is compacted (cleanup.policy)" in text and "null_values: skip" in text
+    assert ("Confluent's wire format" in " ".join(text.replace("#", "").split())) == (found.wire_format is not None)
+    assert len(notes_of_beginning(new)) == (2 if found.wire_format else 1)
+    (settings.pipelines / "payments.yaml").write_text(text)
+    spec = load_file(settings.pipelines / "payments.yaml", settings)
+    assert (spec.value.format, spec.null_values) == ("bytes" if found.wire_format else "json", "quarantine")
 
 
 def test_the_comments_lead_to_what_is_right(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.spec.ddl import ddl_mistakes
 from lakebound.spec.draft.epoch_units import unit_of
 from lakebound.spec.draft.inference import Inferred, ddl_name, infer, notes_of
+from lakebound.spec.draft.observation import Seen
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.direct_decode import make_value_decoder
 from lakebound_spark.batch.misfits import explain
@@ -99,6 +101,94 @@ def test_what_is_no_object_is_passed_over() -> None:
     assert infer([b"\x00\x01"]) == Inferred((), 1, 0)
 
 
+def varying(*values: Any, keys: int = 3, records: int = 10) -> list[Any]:
+    """Return objects of which no two have a key in common; their values are taken in turn."""
+    numbers = range(records * keys)
+    pairs = [(f"user {number}", values[number % len(values)]) for number in numbers]
+    return [dict(pairs[number::records]) for number in range(records)]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (varying(1, 2), "MAP<STRING, BIGINT>"),
+        (varying(1, 2.5, None), "MAP<STRING, DOUBLE>"),
+        (varying("a"), "MAP<STRING, STRING>"),
+        (varying({"n": 1}, {"at": "2026-01-31"}), "MAP<STRING, STRUCT<n: BIGINT, at: DATE>>"),
+        (varying([1], []), "MAP<STRING, ARRAY<BIGINT>>"),
+        ([varying(1), varying(2)], "ARRAY<MAP<STRING, BIGINT>>"),
+        (
+            varying({f"k{number}": number for number in range(3)}, keys=2),
+            "MAP<STRING, STRUCT<k0: BIGINT, k1: BIGINT, k2: BIGINT>>",
+        ),
+    ],
+)
+def test_an_object_whose_keys_vary_is_a_map(values: list[Any], expected: str) -> None:
+    assert column("x", *values) == expected
+    told = list(notes_of(sample(*({"x": value} for value in values))))
+    assert any("its keys vary" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        varying(1, "a"),
+        varying(1, records=4, keys=9),
+        varying(1, records=9, keys=2),
+        [{**one, "kind": 1} for one in varying(1)],
+        [{f"field_{number}": number for number in range(30)}] * 10,
+    ],
+    ids=["values of several kinds", "few records", "few keys", "a key that all have", "fields"],
+)
+def test_an_object_with_fields_is_no_map(values: list[Any]) -> None:
+    assert "MAP" not in column("x", *values)
+
+
+@given(
+    st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.none() | st.text("ab1-", max_size=3)),
+    st.integers(1, 9),
+)
+def test_values_that_are_taken_together_are_as_if_they_were_of_one_field(values: list[Any], cut: int) -> None:
+    def seen(of: list[Any]) -> Seen:
+        found = Seen()
+        for value in of:
+            found.add(Decimal(repr(value)) if isinstance(value, float) else value)
+        return found
+
+    whole, first = seen(values), seen(values[:cut])
+    first.include(seen(values[cut:]))
+    assert first == whole
+
+
+def header(number: int, payload: bytes = b"payload") -> bytes:
+    return b"\x00" + number.to_bytes(4, "big") + payload
+
+
+def test_confluents_wire_format_is_said_with_what_works() -> None:
+    found = infer([header(7), header(7), header(12), None])
+    assert not found.columns
+    [told] = notes_of(found)
+    assert told.startswith("3 records begin with a byte 0") and "schema ids 7, 12" in told and "format: bytes" in told
+    beside = infer([header(7), b'{"a": 1}', b'{"a": 2}'])
+    assert [one.name for one in beside.columns] == ["a"]
+    assert any("1 record begins" in line and "schema id 7)" in line for line in notes_of(beside))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b"", None, b"\x00", b"\x00\x00\x00\x00\x07"],
+        [header(2**31), header(2**31 + 5)],
+        [header(number * 1000) for number in range(50)],
+        [header(7), *[b'{"a": 1}'] * 20],
+        [b'{"a": 1}', b"\x01\x00\x00\x00\x07ab"],
+    ],
+    ids=["too short", "negative ids", "too many ids", "few of the records", "another first byte"],
+)
+def test_what_only_looks_like_it_is_no_wire_format(values: list[bytes | None]) -> None:
+    assert infer(values).wire_format is None
+
+
 def test_few_values_of_many_records_are_kept_for_the_expectations() -> None:
     def values(*texts: str) -> tuple[str, ...]:
         return sample(*({"x": text} for text in texts)).columns[0].values
@@ -133,7 +223,12 @@ VALUES = st.recursive(
     lambda inside: st.lists(inside, max_size=3) | st.dictionaries(NAMES, inside, max_size=3),
     max_leaves=6,
 )
-BODIES = st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=6)
+MAPS = st.lists(st.none() | st.integers(0, 9) | st.sampled_from([1.5, 2.25]), min_size=1, max_size=30).map(
+    lambda some: varying(*some)
+)
+BODIES = st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=6) | MAPS.map(
+    lambda values: [{"amount": value} for value in values]
+)
 
 
 @settings(max_examples=150)

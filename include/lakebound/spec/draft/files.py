@@ -21,7 +21,7 @@ ${editor}${origin}
 # `lakebound check` checks this file; `lakebound try` shows the rows that it makes from the topic's records.
 pipeline: $name
 
-topics: [$topic]
+${compacted}topics: [$topic]
 
 # Do not write a password here. With SASL:
 #   sasl: {mechanism: SCRAM-SHA-512, username: lakebound, password: {env: LAKEBOUND_SECRET_KAFKA}}   # or {file: kafka}
@@ -59,11 +59,18 @@ $columns
 null_values: quarantine    # for records without a value; with skip they are ignored
 """)
 
-_BYTES = """\
+_BYTES = Template("""\
 # No sampled record is a JSON object. Values are not decoded: they land as two binary columns, key and value.
-value:
+${notes}value:
   format: bytes
-"""
+""")
+
+COMPACTED = (
+    "the topic is compacted (cleanup.policy): Kafka keeps only the newest record of each key. So a new table, a rewind or a "
+    "replay does not get the older ones again. A record without a value is a tombstone: its key was deleted. By default it "
+    "goes to quarantine; null_values: skip ignores it. A table keeps the rows that were landed of the key before"
+)
+"""What a reader should know of a topic that Kafka compacts."""
 
 _TRANSFORM = Template('''\
 """The transform of the pipeline ``$name``."""
@@ -95,6 +102,7 @@ class Beginning:
         inferred: The schema of the sample; without columns, values are taken as bytes.
         samples: Some records that fit.
         editor: First line of the YAML, by which editors complete it, with its line end; may be empty.
+        is_compacted: Whether Kafka keeps only the newest record of each key.
     """
 
     name: str
@@ -103,6 +111,7 @@ class Beginning:
     inferred: Inferred
     samples: Sequence[bytes] = ()
     editor: str = ""
+    is_compacted: bool = False
 
     @property
     def is_json(self) -> bool:
@@ -118,7 +127,8 @@ def pipeline_yaml(new: Beginning) -> str:
         name=new.name,
         topic=json.dumps(new.topic),
         connection=textwrap.indent(new.connection.rstrip(), "  "),
-        value=_json_value(new.inferred) if new.is_json else _BYTES,
+        value=_json_value(new.inferred) if new.is_json else _BYTES.substitute(notes=_notes(new.inferred)),
+        compacted=comment(f"{COMPACTED[0].upper()}{COMPACTED[1:]}.") + "\n" if new.is_compacted else "",
         partitioning=_partitioning(new),
     )
 
@@ -133,6 +143,11 @@ def transform_source(new: Beginning) -> str:
     times = [f'        {json.dumps(one.name)}: from_epoch({json.dumps(ddl_name(one.name))}, "{one.unit}"),' for one in epochs]
     body = "\n".join(["    times = {", *times, "    }", "    return records.withColumns(times)"])
     return _TRANSFORM.substitute(name=new.name, imports="\nfrom lakebound_spark.columns import from_epoch\n", body=body)
+
+
+def notes_of_beginning(new: Beginning) -> list[str]:
+    """Return what whoever made a pipeline should know of its topic and of the schema, a line each."""
+    return [*([COMPACTED] if new.is_compacted else []), *notes_of(new.inferred)]
 
 
 def comment(text: str, indent: str = "") -> str:
@@ -155,9 +170,13 @@ def _json_value(inferred: Inferred) -> str:
     every = any(one.is_required for one in inferred.columns) and inferred.records
     return _JSON.substitute(
         required=" Every sampled record has the columns that are NOT NULL." if every else "",
-        notes="".join(comment(note, "  ") + "\n" for note in notes_of(inferred)),
+        notes=_notes(inferred),
         columns=",\n".join(columns),
     )
+
+
+def _notes(inferred: Inferred) -> str:
+    return "".join(comment(note, "  ") + "\n" for note in notes_of(inferred))
 
 
 def _partitioning(new: Beginning) -> str:

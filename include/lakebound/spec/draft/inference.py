@@ -14,6 +14,8 @@ from decimal import Decimal
 
 from lakebound.spec.draft.epoch_units import Unit
 from lakebound.spec.draft.observation import Seen
+from lakebound.spec.draft.varying_keys import map_values
+from lakebound.spec.draft.wire_format import WireFormat, wire_format_of
 
 MOST_FIELDS = 200
 """An object with more different fields is kept as text."""
@@ -65,30 +67,33 @@ class Inferred:
         records: How many records were looked at.
         objects: How many of them are JSON objects.
         left_out: Fields that no column can be made of, and why.
+        wire_format: Of records that a serializer of a schema registry has written; None where there are none.
     """
 
     columns: tuple[Column, ...]
     records: int
     objects: int
     left_out: tuple[str, ...] = ()
+    wire_format: WireFormat | None = None
 
 
 def infer(values: Sequence[bytes | None]) -> Inferred:
     """Return the schema of records.
 
     Args:
-        values: Their bytes. Values that are not JSON objects are ignored: they go to quarantine with any schema.
+        values: Their bytes. Values that are not JSON objects have no columns: they go to quarantine with any schema.
     """
     root = Seen()
     for value in values:
         body = as_object(value)
         if body is not None:
             root.add(body)
+    wire_format = wire_format_of(values)
     if not root.present:
-        return Inferred((), len(values), 0)
+        return Inferred((), len(values), 0, wire_format=wire_format)
     kept, left_out = _columns_of(root.fields)
     columns = tuple(_column(name, seen, root.present) for name, seen in kept.items())
-    return Inferred(columns, len(values), root.present, tuple(left_out))
+    return Inferred(columns, len(values), root.present, tuple(left_out), wire_format)
 
 
 def is_object(value: bytes | None) -> bool:
@@ -183,7 +188,8 @@ def _type(name: str, seen: Seen, depth: int) -> tuple[str, list[str]]:
     if kinds == {"array"} and depth < MOST_DEEP:
         return _array(name, seen, depth)
     if kinds == {"object"} and depth < MOST_DEEP:
-        return _struct(seen, depth)
+        values = map_values(seen)
+        return _struct(seen, depth) if values is None else _map(name, values, len(seen.fields), depth)
     if len(kinds) > 1:
         return "STRING", [f"has values of several kinds ({', '.join(sorted(kinds))}): kept as text"]
     return "STRING", ["is nested deeply: kept as the text of its JSON"]
@@ -246,6 +252,12 @@ def _array(name: str, seen: Seen, depth: int) -> tuple[str, list[str]]:
     return f"ARRAY<{kind}>", [f"elements: {note}" for note in notes]
 
 
+def _map(name: str, values: Seen, keys: int, depth: int) -> tuple[str, list[str]]:
+    kind, notes = _type(name, values, depth + 1)
+    told = f"its keys vary: {keys:,} different ones, each in few records; if these are fields, write a STRUCT"
+    return f"MAP<STRING, {kind}>", [told, *(f"values: {note}" for note in notes)]
+
+
 def _struct(seen: Seen, depth: int) -> tuple[str, list[str]]:
     kept, left_out = _columns_of(seen.fields, top=False)
     if len(kept) > MOST_FIELDS:
@@ -262,6 +274,8 @@ def _struct(seen: Seen, depth: int) -> tuple[str, list[str]]:
 
 def notes_of(inferred: Inferred) -> Iterator[str]:
     """Yield what a reader of the schema should know, a line each."""
+    if inferred.wire_format is not None:
+        yield str(inferred.wire_format)
     for column in inferred.columns:
         for note in column.notes:
             yield f"{column.name}: {note}"

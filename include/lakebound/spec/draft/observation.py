@@ -84,6 +84,31 @@ class Seen:
         else:  # NaN and Infinity, which are no JSON
             self.kinds["strange"] += 1
 
+    def include(self, other: Seen) -> None:
+        """Take all values of another field into account, as if they were of this one."""
+        if other.kinds["integer"]:
+            first = not self.kinds["integer"]
+            self.least = other.least if first else min(self.least, other.least)
+            self.most = other.most if first else max(self.most, other.most)
+        self.present += other.present
+        for own, others in (
+            (self.kinds, other.kinds),
+            (self.forms, other.forms),
+            (self.units, other.units),
+            (self.after, other.after),
+        ):
+            own.update(others)  # type: ignore[arg-type]
+        self.before, self.largest = max(self.before, other.before), max(self.largest, other.largest)
+        self.distinct |= other.distinct
+        for text, count in other.texts.items():
+            if text in self.texts or len(self.texts) <= MOST_VALUES:
+                self.texts[text] += count
+        for name, inside in other.fields.items():
+            self.fields.setdefault(name, Seen()).include(inside)
+        if other.element is not None:
+            self.element = self.element or Seen()
+            self.element.include(other.element)
+
     def _add_integer(self, value: int) -> None:
         first = not self.kinds["integer"]
         self.kinds["integer"] += 1
