@@ -73,7 +73,8 @@ def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asse
         table: Id of the table, ``delta:name`` or ``iceberg:name``.
         every_seconds: Shortest time between two events.
     """
-    trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds)
+    # A run that finds nothing due ends at once; rows that nobody announces would wait until others land.
+    trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds, from_before=True)
     return _watched(_address(pipeline, "validation-due"), f"{pipeline}/validation", trigger)
 
 

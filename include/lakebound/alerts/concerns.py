@@ -23,6 +23,10 @@ INCIDENTS = "incidents"
 IMMEDIATE = frozenset({"stream", "watch", INCIDENTS})
 """Sources that saw an event, such as the end of an application: there is nothing to be waited for, and it is named once."""
 
+_RESULTS = "validation"
+_NO_RESULTS = frozenset({"run", "late"})
+"""Causes of validation's findings that are no results: the next run may end them."""
+
 LOOKS_AT_A_START = frozenset({"schema"})
 """Sources that look when an application starts, and not again while it runs: their last look is never too old."""
 
@@ -67,6 +71,16 @@ def is_waited_out(source: str, finding: Finding) -> bool:
 def is_event_of_outage(source: str, concern: str, severity: Severity) -> bool:
     """Whether an outage ended an application, which is started again: others may be hit, so the message waits a moment."""
     return source in IMMEDIATE and concern in _OUTAGES and severity is not Severity.CRITICAL
+
+
+def is_result(lead: str) -> bool:
+    """Whether an alert is about the result of a validation, which no later look changes: there is nothing to be waited for.
+
+    Args:
+        lead: Source and cause of the alert.
+    """
+    source, _, cause = lead.partition(":")
+    return source == _RESULTS and cause not in _NO_RESULTS
 
 
 def concern_of(source: str, finding: Finding) -> str:

@@ -17,6 +17,7 @@ from lakebound.alerts.concerns import (
     concern_of,
     follows,
     is_event_of_outage,
+    is_result,
     is_symptom,
     is_waited_out,
     passes,
@@ -224,6 +225,8 @@ def _is_due(alert: Alert, others: Iterable[Alert], policy: Policy, now: float) -
     if any(_explains(other, alert, policy, now) for other in others):
         return False
     if _source(alert) in IMMEDIATE and not is_event_of_outage(_source(alert), alert.concern, alert.severity):
+        return True
+    if is_result(alert.lead):
         return True
     hold = policy.follow_after_seconds if is_symptom(alert.concern) else policy.open_after_seconds
     return now - alert.first_seen >= hold

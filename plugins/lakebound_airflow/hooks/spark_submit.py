@@ -51,6 +51,16 @@ class NiceSparkSubmitHook(SparkSubmitHook):
         """Of the application; None while it runs, and before it was started."""
         return self._submit_sp.returncode if self._submit_sp else None
 
+    @property
+    def pid(self) -> int | None:
+        """The first process of the application; None before it was started."""
+        return self._submit_sp.pid if self._submit_sp else None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all of its processes are on this machine."""
+        return str(self._connection["master"]).startswith("local")
+
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
         """Start it, and return when it has ended."""
         return super().submit(application, **{"env": self._environment, **kwargs})

@@ -6,6 +6,8 @@ they may be killed anywhere and be run again.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,13 +18,25 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from lakebound.control.folder import ControlFolder
+from lakebound.errors import LakeboundError
 from lakebound.landing.batch_command import ANOTHER_RUN, BatchOrders, driver_memory, run_spec_arguments
 from lakebound.landing.spark_command import app_name, run_environment
 from lakebound.settings import Settings
 from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
+from lakebound_airflow.operators.starvation import ended_if_starved
 
 Context = Mapping[str, Any]
 Report = TypeVar("Report")
+
+
+class StarvedRunError(LakeboundError):
+    """A run behind everything else got too little of the cores, and was ended."""
+
+    def __init__(self, pipeline: str, noun: str, run_id: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: the {noun} {run_id} got hardly any of this machine's cores, and was ended; a run with an "
+            "ordinary share does its work"
+        )
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,8 @@ class BatchRun(Generic[Report]):
         conf: Its Spark settings.
         read_report: Returns the report of a run by its id, None where it left none.
         record_end: Keeps for the alerts why the run ended without a report.
+        is_starved: Decides by the CPU seconds that a run on this machine used, and the seconds that it took, whether it gets
+            too little of the cores and is ended; None: it never is. A run with an ordinary share never is.
     """
 
     application: str
@@ -42,6 +58,7 @@ class BatchRun(Generic[Report]):
     conf: Mapping[str, str]
     read_report: Callable[[ControlFolder, str], Report | None]
     record_end: Callable[[str], None]
+    is_starved: Callable[[float, float], bool] | None = None
 
 
 class BatchOperator(BaseOperator):
@@ -84,6 +101,7 @@ class BatchOperator(BaseOperator):
         Raises:
             AirflowSkipException: Another run of the pipeline is under way.
             AirflowException: It ended without a report.
+            StarvedRunError: It was ended because it got too little of the cores.
         """
         orders, failure = run.orders, None
         self.hook = hook = NiceSparkSubmitHook(
@@ -97,8 +115,12 @@ class BatchOperator(BaseOperator):
             name=app_name(orders.app_id),
             application_args=run_spec_arguments(orders),
         )
+        was_starved = threading.Event()
         try:
-            hook.submit(str(settings.apps / run.application))
+            with contextlib.ExitStack() as watched:
+                if run.is_starved is not None and not orders.is_waited_for and hook.is_here:
+                    was_starved = watched.enter_context(ended_if_starved(lambda: hook.pid, run.is_starved))
+                hook.submit(str(settings.apps / run.application))
         except AirflowException as exc:
             if hook.exit_code == ANOTHER_RUN:
                 raise AirflowSkipException(f"another {self.noun} of {self.pipeline} is active") from None
@@ -106,6 +128,8 @@ class BatchOperator(BaseOperator):
         report = run.read_report(orders.control, orders.app_id)
         if report is not None:
             return report, failure is None
+        if was_starved.is_set():
+            raise StarvedRunError(self.pipeline, self.noun, orders.app_id)
         if failure is not None:
             run.record_end(f"it ended with exit code {hook.exit_code} and without a report")
             raise AirflowException(

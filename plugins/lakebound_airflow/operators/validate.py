@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +17,13 @@ from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
 from lakebound_airflow.backends.connection import with_connection
-from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context
+from lakebound_airflow.operators.batch import BatchOperator, BatchRun, Context, StarvedRunError
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
     from lakebound.inspection.validation.by_hand import ByHand
     from lakebound.inspection.validation.expectations import ExpectationFile
+    from lakebound.inspection.validation.submission import ValidationOrders
     from lakebound.inspection.validation.verdict import ValidationReport
 
 VALIDATION_CONN_ID = "lakebound_validation"
@@ -60,8 +63,7 @@ class ValidateOperator(BatchOperator):
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
         from lakebound.inspection.validation.expectation_files import NoExpectationsError, expectations_path, load_expectations
         from lakebound.inspection.validation.history import refuse_shared
-        from lakebound.inspection.validation.report_file import read_report
-        from lakebound.inspection.validation.submission import APPLICATION, validation_conf, validation_orders
+        from lakebound.inspection.validation.submission import validation_orders
 
         settings = load_settings()
         spec = spec_of(self.pipeline, settings)
@@ -78,19 +80,55 @@ class ValidateOperator(BatchOperator):
             raise NoExpectationsError(self.pipeline, expectations_path(self.pipeline, settings))
         if by_hand is None and rows is None:
             raise AirflowSkipException(f"nothing landed in the tables of {self.pipeline} since the last validation")
-        is_waited_for = self.is_waited_for(context)
-        orders = validation_orders(
-            spec, settings, file, self.run_id(context), by_hand=by_hand, rows=rows, is_waited_for=is_waited_for
-        )
-        record_end = partial(self._record_end, settings, by_hand)
-        installed = with_connection(self.conn_id, settings)
-        run = BatchRun(APPLICATION, orders, validation_conf(orders, installed), read_report, record_end)
-        report, _ = self.run_application(run, installed)
+        ordered = partial(validation_orders, spec, settings, file, by_hand=by_hand, rows=rows)
+        has_ordinary_share = self.is_waited_for(context) or self._is_late(settings, file)
+        try:
+            report = self._run(ordered(self.run_id(context), is_waited_for=has_ordinary_share), settings)
+        except StarvedRunError as exc:
+            self.log.warning("%s", exc)
+            report = self._run(ordered(self.run_id(context), is_waited_for=True), settings)
         summary = _summary(report)
         self._announce(context, report, summary)
+        if by_hand is None:
+            self._tell(settings)
         if report.problems:
             raise NotValidatedError(report)
         return summary
+
+    def _run(self, orders: ValidationOrders, settings: Settings) -> ValidationReport:
+        """Run one application to its end, and return its report."""
+        from lakebound.inspection.validation.lateness import is_starved
+        from lakebound.inspection.validation.report_file import read_report
+        from lakebound.inspection.validation.submission import APPLICATION, validation_conf
+        from lakebound.inspection.validation.waiting_file import run_begun
+
+        record_end = partial(self._record_end, settings, orders.by_hand)
+        installed = with_connection(self.conn_id, settings)
+        run = BatchRun(APPLICATION, orders, validation_conf(orders, installed), read_report, record_end, is_starved)
+        with run_begun(orders.control, orders.app_id) if orders.by_hand is None else nullcontext():
+            return self.run_application(run, installed)[0]
+
+    def _is_late(self, settings: Settings, file: ExpectationFile) -> bool:
+        """Whether rows have waited so long that the run is no work any more that may wait until the machine is idle."""
+        from lakebound.inspection.validation.lateness import is_late
+        from lakebound.inspection.validation.waiting_file import read_waiting
+
+        return is_late(read_waiting(control_of(self.pipeline, settings)), file.every_seconds, time.time())
+
+    def _tell(self, settings: Settings) -> None:
+        """Have the alerts made of the result now: on a busy machine the next run of the DAG ``alerts`` may be minutes away.
+
+        It hides no result that the messages cannot be sent; the DAG sends them later.
+        """
+        from lakebound.alerts.look import look_at
+        from lakebound_airflow.notifications.alerts import tell
+
+        try:
+            look_at(spec_of(self.pipeline, settings), settings)
+            tell(settings)
+        except Exception as exc:
+            # The class alone: the text of an error from below may hold an address.
+            self.log.error("the alerts were not sent; the DAG alerts sends them later: %s", type(exc).__name__)
 
     def _rows_due(self, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> int | None:
         """Return how many rows are due; None where nothing is: no run is waited for any more, whatever became of the last."""

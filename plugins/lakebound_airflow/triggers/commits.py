@@ -23,21 +23,27 @@ POLL_SECONDS = 1.0
 class TableCommitsTrigger(BaseEventTrigger):
     """Fires for a table every ``every_commits`` commits, or ``every_seconds`` after the first that was not announced.
 
-    What was committed before the watcher started is not announced; an asset that nobody schedules on is not watched.
+    What was committed before the watcher started is not announced, unless it is asked for; an asset that nobody schedules on is
+    not watched.
 
     Args:
         pipeline: Its name.
         table: Its id, ``delta:name`` or ``iceberg:name``.
         every_commits: Number of commits after which there is an event.
         every_seconds: Fewer wait no longer than so.
+        from_before: Whether the first event also says what was committed before the watcher started. A watcher that ends, as on
+            a machine that is too busy for the triggerer, otherwise leaves out what landed meanwhile until more lands.
     """
 
-    def __init__(self, pipeline: str, table: str, every_commits: int = 100, every_seconds: float = 60.0) -> None:
+    def __init__(
+        self, pipeline: str, table: str, every_commits: int = 100, every_seconds: float = 60.0, from_before: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline = pipeline
         self.table = table
         self.every_commits = every_commits
         self.every_seconds = every_seconds
+        self.from_before = from_before
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return class path and arguments; the home is the triggerer's own, so that the DAG is the same everywhere."""
@@ -46,13 +52,14 @@ class TableCommitsTrigger(BaseEventTrigger):
             "table": self.table,
             "every_commits": self.every_commits,
             "every_seconds": self.every_seconds,
+            **({"from_before": True} if self.from_before else {}),
         }
         return "lakebound_airflow.triggers.commits.TableCommitsTrigger", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yield events for ever: ``pipeline``, ``table``, and the fields of ``CommitEvent``."""
         control = ControlFolder(Path(load_settings().home), self.pipeline)
-        announced: Announced | None = None
+        announced = Announced() if self.from_before else None
         while True:
             progress = await ask_state(control, read_progress, control, patience_seconds=None)
             table = None if progress is None else progress.tables.get(self.table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -15,17 +16,23 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 
 import lakebound.inspection.validation.planning
+import lakebound_airflow.notifications.alerts
 from lakebound.control.findings import Severity, read_source
-from lakebound.control.folder import ControlFolder
+from lakebound.control.folder import ControlFolder, write_json
 from lakebound.errors import NotWithSharedStateError
+from lakebound.inspection.validation import lateness
 from lakebound.inspection.validation.expectation_files import InvalidExpectationsError
 from lakebound.inspection.validation.findings_file import SOURCE
+from lakebound.inspection.validation.history import folder
 from lakebound.inspection.validation.planning import DueTable
 from lakebound.inspection.validation.report_file import write_report
+from lakebound.inspection.validation.run import result_folder
 from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange, ValidationReport
+from lakebound.inspection.validation.waiting_file import read_begun
 from lakebound.landing import background
 from lakebound.settings import Settings
 from lakebound_airflow.hooks.spark_submit import NiceSparkSubmitHook
+from lakebound_airflow.operators import starvation
 from lakebound_airflow.operators.validate import NotValidatedError, ValidateOperator
 
 VALIDATED = Asset(name="validated", uri="lakebound://orders/validated")
@@ -38,6 +45,14 @@ def expectations(settings: Settings) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text("pipeline: orders\nexpectations: [{expect: fresh, max_seconds: 5}]\n")
     return path
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The rounds of alerts that the operator runs."""
+    rounds: list[Settings] = []
+    monkeypatch.setattr(lakebound_airflow.notifications.alerts, "tell", rounds.append)
+    return rounds
 
 
 @pytest.fixture
@@ -213,3 +228,69 @@ def test_a_run_that_dies_or_cannot_be_planned_is_said_until_one_reports(
     with pytest.raises(InvalidExpectationsError):
         operator().execute(context())
     assert "could not be planned" in wrong(settings)[0]
+
+
+def ordered(submitted: list[str]) -> bool:
+    """Whether the run that was submitted has an ordinary share of the cores."""
+    is_behind = background.__file__ in submitted
+    assert json.loads(submitted[-1])["is_waited_for"] is not is_behind
+    return not is_behind
+
+
+def test_a_run_that_gets_too_little_of_the_cores_is_ended_and_run_again_with_an_ordinary_share(
+    ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    shares: list[bool] = []
+    submitted, build = ends(0), NiceSparkSubmitHook._build_spark_submit_command
+
+    def build_slow(hook: NiceSparkSubmitHook, application: str) -> list[str]:
+        command = build(hook, application)
+        shares.append(ordered(submitted))
+        if len(shares) > 1:
+            return command
+        remove_report(submitted)
+        return ["sleep", "60"]
+
+    def remove_report(command: list[str]) -> None:
+        (result_folder(orders(settings).control, json.loads(command[-1])["app_id"]) / "report.json").unlink()
+
+    monkeypatch.setattr(NiceSparkSubmitHook, "_build_spark_submit_command", build_slow)
+    monkeypatch.setattr(starvation, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lateness, "STARVED_AFTER_SECONDS", 0.2)
+    assert operator().execute(context())["rows"] == 40
+    assert shares == [False, True]
+    assert wrong(settings) == [] and read_begun(orders(settings).control) is None
+
+
+def test_a_run_for_rows_that_have_waited_too_long_has_an_ordinary_share(
+    ends: Callable[..., list[str]], settings: Settings
+) -> None:
+    control, submitted = orders(settings).control, ends(0)
+    waiting = folder(control) / "waiting.json"
+    for age, is_ordinary in ((300, False), (900, True)):
+        write_json(waiting, {"delta:lake.orders": {"since": time.time() - age}})
+        operator().execute(context())
+        assert ordered(submitted) is is_ordinary
+
+
+def test_the_result_is_told_when_the_run_ends_and_a_range_by_hand_is_not(
+    ends: Callable[..., list[str]], told: list[Settings]
+) -> None:
+    ends(1, "delta:lake.orders: it cannot be read")
+    with pytest.raises(NotValidatedError):
+        operator().execute(context())
+    assert len(told) == 1
+    ends(0)
+    operator().execute(context(table="delta:lake.orders"))
+    assert len(told) == 1
+
+
+def test_a_channel_that_cannot_be_reached_hides_no_result(
+    ends: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(settings: Settings) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(lakebound_airflow.notifications.alerts, "tell", refuse)
+    ends(0)
+    assert operator().execute(context())["rows"] == 40

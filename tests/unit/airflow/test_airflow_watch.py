@@ -21,6 +21,7 @@ from lakebound.errors import BrokerUnavailableError, MissingSecretError
 from lakebound.ledger.topics import TopicFacts
 from lakebound.settings import Settings
 from lakebound.storage.objects import ObjectStoreRefusedError
+from lakebound_airflow.assets import validation_asset
 from lakebound_airflow.triggers import asking, settled, stream, stream_watch
 from lakebound_airflow.triggers.asking import StateUnreadableError, ask_state
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
@@ -268,6 +269,19 @@ def test_a_torn_file_does_not_end_the_watcher_of_commits(settings: Settings, mon
             return (await first).payload  # type: ignore[no-any-return]
 
     assert asyncio.run(watch_commits())["commits"] == 3
+
+
+def test_a_watcher_for_validation_announces_what_landed_before_it_started(settings: Settings) -> None:
+    progress(orders(settings).control, commits=7, version="7")
+    (watcher,) = validation_asset("orders", "delta:lake.orders", every_seconds=0.0).watchers
+
+    async def watch_commits() -> dict[str, Any]:
+        classpath, arguments = watcher.trigger.serialize()
+        async with asyncio.timeout(10):
+            return (await anext(import_string(classpath)(**arguments).run())).payload  # type: ignore[no-any-return]
+
+    event = asyncio.run(watch_commits())
+    assert (event["commits"], event["version"]) == (7, "7")
 
 
 def test_a_changed_yaml_shows_as_outdated_and_a_broken_one_keeps_the_watch_going(

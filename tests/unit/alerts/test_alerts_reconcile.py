@@ -202,7 +202,7 @@ def test_the_causes_of_other_sources_and_other_pipelines_are_not_mixed_up() -> N
     rounds = Rounds()
     looks = [
         [
-            look(now, finding("x", runbook="page"), source="validation"),
+            look(now, finding("x", runbook="page"), source="objectives"),
             look(now, finding("x", runbook="page"), source="maintenance"),
             look(now, finding("lag", runbook="lag"), pipeline="readings"),
             look(now, finding("broker-unavailable", Severity.CRITICAL, "broker-unavailable")),
@@ -340,3 +340,13 @@ def test_reminders_keep_their_distance(steps: list[Step]) -> None:
 
 def test_the_symptoms_are_those_that_have_something_to_follow_from() -> None:
     assert [name for name in ("lag", "stall", "broker-unavailable", "validation:x") if is_symptom(name)] == ["lag", "stall"]
+
+
+def test_the_result_of_a_validation_is_told_at_once_and_a_run_that_failed_or_is_late_waits() -> None:
+    rounds = Rounds()
+    causes = ("delta:lake.orders totals", "run", "late")
+    looks = [look(now, *(finding(cause, Severity.CRITICAL) for cause in causes), source="validation") for now in (0.0, 60.0)]
+    assert [rounds.at(one.at, one) for one in looks] == [
+        ["opened orders delta:lake.orders totals"],
+        ["opened orders late run"],
+    ]

@@ -12,12 +12,14 @@ from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F4
 
 from lakebound.alerts.look import look_at
 from lakebound.alerts.round import run_round
-from lakebound.control.findings import Severity, read_source
+from lakebound.control.findings import Finding, Severity, read_source
 from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import Progress, TableProgress, write_progress
 from lakebound.inspection.validation.expectation_files import load_expectations
 from lakebound.inspection.validation.findings_file import SOURCE, add_failed_run, write_open_findings
 from lakebound.inspection.validation.history import append, folder, history_file, read_history
 from lakebound.inspection.validation.verdict import ExpectationResult, ValidatedRange
+from lakebound.inspection.validation.waiting_file import read_waiting, run_begun
 from lakebound.settings import Settings
 from lakebound_airflow.pipelines import spec_of
 
@@ -185,8 +187,37 @@ def test_the_alert_of_a_pipeline_that_lost_its_expectations_says_resolved(
         report = run_round(settings, lambda *_: None, clock=time.time)
         return sorted((message.kind.value, told.source) for message in report.said for told in message.alerts)
 
-    round_after(0)
-    assert round_after(61) == [("opened", "objectives"), ("opened", "validation")]
+    assert round_after(0) == [("opened", "validation")]
+    assert round_after(61) == [("opened", "objectives")]
     expectations.unlink()
     round_after(122)
     assert round_after(243) == [("resolved", "objectives"), ("resolved", "validation")]
+
+
+def test_rows_that_nobody_validates_are_a_finding_with_its_cause_until_they_are_validated(
+    control: ControlFolder, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, spec = time.time(), spec_of("orders", settings)
+    landed = TableProgress(version="9", committed_at=now, commits=3, rows=30)
+    body = {"started_at": now, "updated_at": now, "tables": {"delta:lake.orders": landed}}
+    write_progress(control, Progress(pipeline="orders", app_id="app-1", **body))
+
+    def found_after(seconds: float) -> list[Finding]:
+        monkeypatch.setattr(time, "time", lambda: now + seconds)
+        assert look_at(spec, settings) == []
+        found = read_source(control, SOURCE)
+        return [] if found is None else list(found.findings)
+
+    assert found_after(0) == found_after(599) == []
+    (late,) = found_after(600)
+    assert (late.cause, late.severity, late.since) == ("late", Severity.WARNING, now)
+    assert "no run was started" in late.what and late.evidence["run"] == ""
+    with run_begun(control, "validate-orders-1"):
+        (late,) = found_after(660)
+        assert "validate-orders-1 was started at" in late.what and late.evidence["run"] == "validate-orders-1"
+    add_failed_run(control, "it ended with exit code 1")
+    assert [one.cause for one in found_after(720)] == ["run"]
+    append(control, ValidatedRange(claim="c", run_id="r", table="delta:lake.orders", positions=((9, 10),), last="9", at=now))
+    tell(control, settings)
+    assert found_after(780) == []
+    assert read_waiting(control) == {}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from lakebound.control.findings import found_before, read_source, replace_findings, write_findings
+from lakebound.control.findings import Finding, found_before, read_source, replace_findings, write_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.validation.expectation_files import InvalidExpectationsError, expectations_path, load_expectations
 from lakebound.inspection.validation.expectations import ExpectationFile
 from lakebound.inspection.validation.history import history_file, read_history
+from lakebound.inspection.validation.lateness import late_finding
 from lakebound.inspection.validation.open_findings import RUN, failed_run, open_findings
 from lakebound.inspection.validation.verdict import ValidatedRange
+from lakebound.inspection.validation.waiting_file import look_what_waits, read_begun
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -49,7 +52,7 @@ def add_failed_run(control: ControlFolder, problem: str) -> None:
 
 
 def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -> None:
-    """Write what stands now, between runs: without new data no run says that something is over.
+    """Write what stands now, between runs: without new data no run says that something is over, or that none ran.
 
     Of a pipeline without a file of expectations nothing stands; as it has no runs any more, none says so. A machine without
     the folder of expectations knows nothing of them. The record may be long, so it is read only when it or the file has
@@ -69,16 +72,35 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
                 replace_findings(control, SOURCE, ())
             return
         # A file that was away for a moment has a new ctime: meanwhile its findings were taken back.
-        changed_at = max(history_file(control).stat().st_mtime, expected.stat().st_ctime)
+        changed_at = max(_changed_at(history_file(control)), expected.stat().st_ctime)
     except (FileNotFoundError, InvalidExpectationsError):
         return
     standing = before.findings if before is not None else ()
     found = [one for one in standing if one.cause == RUN]
+    if not found:
+        found = _late(control, spec, file)
     if before is None or standing or changed_at >= before.at - 1:
         found = [*open_findings(read_history(control), file, _ids(spec), now=time.time()), *found]
     # A run that wrote meanwhile knows better.
     if read_source(control, SOURCE) == before:
         write_findings(control, SOURCE, found)
+
+
+def _late(control: ControlFolder, spec: PipelineSpec, file: ExpectationFile) -> list[Finding]:
+    """Return that rows wait too long for their validation, with what is known of the cause."""
+    if control.is_shared:
+        return []
+    now = time.time()
+    waiting = look_what_waits(control, [table for table in _ids(spec) if file.of(table)], now)
+    found = late_finding(control.pipeline, waiting, read_begun(control), file.every_seconds, now)
+    return [] if found is None else [found]
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _ids(spec: PipelineSpec) -> list[str]:
