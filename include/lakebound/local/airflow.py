@@ -1,4 +1,4 @@
-"""A real Airflow on this machine: ``airflow standalone`` with SQLite, detached."""
+"""A real Airflow on this machine: its ``standalone`` with SQLite, detached."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class Airflow:
         ports = self._choose_ports()
         self._write_configuration(ports)
         write_ports(self._ports_file, ports)
-        # The module, not the script: its first line may be too long a path for the kernel.
-        command = [sys.executable, "-m", "airflow", "standalone"]
+        # A module, not the script: its first line may be too long a path for the kernel. Imports of Lakebound go the other way.
+        command = [sys.executable, "-m", "lakebound_airflow.standalone"]
         started = processes.start("Airflow", command, self.log, self.environment(), folder=self.home)
         started.save(self.home / "process.json")
 
@@ -197,7 +197,7 @@ class Airflow:
         record = self.record
         if record is None:
             return
-        # `airflow standalone` itself knows no SIGTERM, and SIGINT may be ignored since before it started. So its
+        # Its main process knows no SIGTERM, and SIGINT may be ignored since before it started. So its
         # components are asked, each of which ends its own children, and it only when they are gone.
         components = _components(record)
         for component in components:
