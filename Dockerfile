@@ -1,7 +1,9 @@
 # One image for Airflow, Spark and the Kafka of docker-compose.yaml: the same environment in the same place everywhere.
 # docs/how-to/deploy.md says how to run it. State, tables, logs and temporary files are on volumes; the rest may be read-only.
 
-FROM python:3.11-slim-bookworm AS base
+# By digest, if you have compared it: --build-arg BASE_IMAGE=python@sha256:… (docs/how-to/deploy.md).
+ARG BASE_IMAGE=python:3.11-slim-bookworm
+FROM ${BASE_IMAGE} AS base
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
  && apt-get clean \

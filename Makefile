@@ -219,9 +219,8 @@ lint: install ## Run ruff, mypy and the check of import rules
 	@mypy
 	@lint-imports --no-logo
 
-audit: install ## Ask the OSV database for known vulnerabilities of the locked Python packages (needs the internet)
-	@mkdir -p .lakebound && python -m lakebound.local.locked_packages requirements.lock > .lakebound/locked_packages.py
-	@uv audit --preview-features audit-command --no-config --script .lakebound/locked_packages.py
+audit: install ## Ask the OSV database for known vulnerabilities of the locked Python packages; OFFLINE=all.zip asks a copy of it
+	@python -m lakebound.local.audit requirements.lock $(if $(OFFLINE),--offline $(OFFLINE))
 
 screenshots: install ## Take the pictures of the page in docs/images, with made-up pipelines; needs Chromium
 	@python -m tests.support.airflow.screenshots docs/images

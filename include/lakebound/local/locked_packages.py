@@ -1,14 +1,13 @@
 """The packages of ``requirements.lock`` as a script's requirements, the form in which ``uv audit`` takes exact versions.
 
-``make audit`` writes it to a file. uv audits a project by a lock of its own form, or a script by what its head asks for
-(https://packaging.python.org/en/latest/specifications/inline-script-metadata/): here each locked version, and nothing else.
+``make audit`` (``audit.py``) writes it to a file. uv audits a project by a lock of its own form, or a script by what its head
+asks for (https://packaging.python.org/en/latest/specifications/inline-script-metadata/): here each locked version, and nothing
+else.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^]]*\])?==[^ ;\\]+)(?: *; *([^\\]+?))? *\\?$", re.MULTILINE)
 _PYTHON = ">=3.11,<3.14"
@@ -21,5 +20,7 @@ def as_script(lock: str) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-if __name__ == "__main__":
-    print(as_script(Path(sys.argv[1]).read_text(encoding="utf-8")), end="")
+def locked_versions(lock: str) -> list[tuple[str, str]]:
+    """Return the packages of a lock with their versions, whatever their markers say. Pure."""
+    names = [pin.split("==") for pin, _ in _PIN.findall(lock)]
+    return [(name.partition("[")[0], version) for name, version in names]

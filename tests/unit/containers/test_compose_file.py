@@ -221,3 +221,18 @@ def test_streams_and_what_they_need_have_a_larger_share_of_a_busy_machine_than_a
 def test_the_example_s_catalog_has_one_connection_to_its_file() -> None:
     catalog = environment("iceberg-catalog")
     assert catalog["CATALOG_URI"].startswith("jdbc:sqlite:") and catalog["CATALOG_CLIENTS"] == "1"
+
+
+def test_the_page_on_digests_names_every_image_of_others() -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "deploy.md").read_text().partition("## Images by digest")[2].partition("\n## ")[0]
+    asked = re.search(r"for image in (.+); do", page)
+    assert asked is not None
+    base = re.findall(r"^ARG BASE_IMAGE=(\S+)$", (REPOSITORY / "Dockerfile").read_text(), re.MULTILINE)
+    foreign = {name: service["image"] for name, service in SERVICES.items() if name not in OWN}
+    assert sorted(asked.group(1).split()) == sorted([*base, *foreign.values()])
+    override = yaml.safe_load(page.partition("```text\n")[2].partition("```")[0])["services"]
+    assert {name: one["image"].partition("@")[0] for name, one in override.items() if "image" in one} == {
+        name: image.partition(":")[0] for name, image in foreign.items()
+    }
+    builds = {name for name, service in SERVICES.items() if "build" in service}
+    assert {name for name, one in override.items() if "build" in one} == builds

@@ -18,7 +18,8 @@ IGNORED = (REPOSITORY / ".dockerignore").read_text().splitlines()
 
 def test_the_base_image_is_pinned() -> None:
     images = {stage.split()[0] for stage in STAGES}
-    assert images == {"python:3.11-slim-bookworm", "base"}
+    assert images == {"${BASE_IMAGE}", "base"}
+    assert re.findall(r"^ARG BASE_IMAGE=(\S+)$", TEXT, re.MULTILINE) == ["python:3.11-slim-bookworm"]
 
 
 def pins(name: str) -> set[tuple[str, str]]:
