@@ -16,7 +16,9 @@ from lakebound.cli.output import Json, print_json, printable
 def report(
     day: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Day in UTC, such as 2026-11-24. Default: yesterday."),
+        typer.Option(
+            formats=["%Y-%m-%d"], help="Day in UTC, such as 2026-11-24. Default: yesterday; on the first day, today so far."
+        ),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write the report to this file, as Markdown. An existing file is replaced.")

@@ -147,7 +147,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
             found.desired,
             found.app + (" (outdated)" if found.outdated else ""),
             number(found.lag_records) + (" records" if found.lag_records is not None else ""),
-            duration(found.freshness_seconds),
+            "idle" if found.is_idle else duration(found.freshness_seconds),
             duration(found.last_commit_age_seconds) + (" ago" if found.last_commit_age_seconds is not None else ""),
             _marks(found.high_water_marks),
         )
@@ -167,7 +167,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
             show(f"{found.pipeline}: Spark UI {found.spark_ui}")
     show(
         "* as the application reports: lag behind Kafka's end offsets when it last read them; age of the newest record at its "
-        "last commit"
+        "last commit; idle: all has landed, and nothing came for a minute"
     )
 
 

@@ -19,6 +19,7 @@ from lakebound.control.folder import ControlFolder, StateFile
 from lakebound.control.lease import Lease, read_lease
 from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
 from lakebound.control.quarantine_rate import recent_records, told_share
+from lakebound.control.recent_ledger import read_recent_ledger
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.control.unknown_fields import RUNBOOK, FieldsRecord, dropped_fields, read_record, sentence
@@ -37,6 +38,8 @@ DOCTOR = "doctor"
 
 # Progress is written every second; an application that is silent for longer is not well.
 SILENT_SECONDS = 10.0
+IDLE_SECONDS = 60.0
+"""A pipeline that has landed all, and for so long nothing new, is idle."""
 
 T = TypeVar("T")
 
@@ -69,7 +72,13 @@ class PipelineStatus(Frozen):
     outdated: bool = Field(default=False, description="It runs with an older YAML or transform; a restart takes the new.")
     lag_records: int | None = Field(default=None, description="As the application last saw Kafka's ends.")
     freshness_seconds: float | None = None
-    last_commit_age_seconds: float | None = None
+    is_idle: bool = Field(
+        default=False,
+        description="It has landed all that Kafka has, and nothing came for a minute: its freshness is an old one.",
+    )
+    last_commit_age_seconds: float | None = Field(
+        default=None, description="After a restart that of the application before, as far as it is known."
+    )
     high_water_marks: NextOffsets = Field(default_factory=dict)
     records: int | None = Field(default=None, description="Read by the application so far.")
     quarantined: int | None = None
@@ -96,6 +105,7 @@ class StatusFacts:
         outcome: How ``last`` ended.
         crash_loop: The starts in a row that landed nothing.
         is_paused: Whether its DAG is paused in Airflow; None where that is not known.
+        landed_at: When rows were last committed, in epoch seconds, where the last application has not yet; None: not known.
         doctor: What the doctor last found, when the watch or Airflow had it look; None: it did not.
         fields: What the last looks at its records found; None where nobody has looked.
         unreadable: What of the folder could not be read.
@@ -112,6 +122,7 @@ class StatusFacts:
     outcome: Outcome | None = None
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     is_paused: bool | None = None
+    landed_at: float | None = None
     doctor: Findings | None = None
     fields: FieldsRecord | None = None
     unreadable: tuple[str, ...] = ()
@@ -159,6 +170,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
     """
     control = ControlFolder(settings.home, pipeline)
     unreadable: list[str] = []
+    progress = _try(lambda: read_progress(control), control.progress, unreadable)
     last = _try(lambda: read_submission(control), control.submission, unreadable)
     return StatusFacts(
         pipeline=pipeline,
@@ -168,13 +180,23 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         living=_try(lambda: living_submission(control), control.lease, unreadable),
         last=last,
         lease=_try(lambda: read_lease(control), control.lease, unreadable),
-        progress=_try(lambda: read_progress(control), control.progress, unreadable),
+        progress=progress,
         outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
         crash_loop=read_crash_loop(control),
+        landed_at=_landed_before(control) if progress is not None and progress.last_commit_at is None else None,
         doctor=read_source(control, DOCTOR),
         fields=read_record(control),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
+
+
+def _landed_before(control: ControlFolder) -> float | None:
+    """Return when rows were last committed, by whichever application; the file is read only while the newest has not."""
+    try:
+        ledger = read_recent_ledger(control)
+    except (OSError, ValueError):
+        return None  # it is only for looking at
+    return max((batch.at for batch in ledger.batches if batch.tables), default=None) if ledger is not None else None
 
 
 def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
@@ -183,7 +205,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
     app = facts.living or facts.last
     own = progress if progress and app and progress.app_id == app.app_id else None
     outdated = bool(facts.living and own and facts.source_hash and own.source_hash and own.source_hash != facts.source_hash)
-    committed_at = progress.last_commit_at if progress else None
+    committed_at = (progress.last_commit_at if progress else None) or facts.landed_at
     recent = recent_records(own, now)
     return PipelineStatus(
         pipeline=facts.pipeline,
@@ -197,6 +219,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         outdated=outdated,
         lag_records=waiting_records(progress),
         freshness_seconds=_freshness_seconds(progress),
+        is_idle=facts.living is not None and own is not None and _is_idle(own, now),
         last_commit_age_seconds=max(0.0, now - committed_at) if committed_at is not None else None,
         high_water_marks=progress.high_water_marks if progress else {},
         records=own.records if own else None,
@@ -294,6 +317,12 @@ def waiting_records(progress: Progress | None) -> int | None:
     if progress is None or not progress.latest_offsets or not progress.high_water_marks:
         return progress.lag_records if progress else None
     return lag(progress.high_water_marks, progress.latest_offsets)
+
+
+def _is_idle(progress: Progress, now: float) -> bool:
+    quiet = now - max(progress.started_at, progress.last_commit_at or 0.0)
+    is_well = progress.state == "running" and now - progress.updated_at <= SILENT_SECONDS
+    return is_well and waiting_records(progress) == 0 and quiet >= IDLE_SECONDS
 
 
 def _freshness_seconds(progress: Progress | None) -> float | None:

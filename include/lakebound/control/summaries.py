@@ -9,12 +9,16 @@ from lakebound.frozen import FrozenRecord
 
 
 class ProofSummary(FrozenRecord):
-    """What the last proof of the whole pipeline said; ``at`` is epoch seconds."""
+    """What the last proof of the whole pipeline said; ``at`` is epoch seconds.
+
+    ``is_empty``: nothing had landed, so that nothing was proved.
+    """
 
     ok: bool
     sentence: str
     missing: int = 0
     duplicated: int = 0
+    is_empty: bool = False
     at: float
 
 

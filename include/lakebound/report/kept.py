@@ -59,13 +59,16 @@ def report_of_day(settings: Settings, day: date | None, now: float) -> DayReport
 
     Args:
         settings: Of this machine.
-        day: In UTC; None: the last one that is over.
+        day: In UTC; None: the last one that is over, or the day so far where this is the first one with figures.
         now: Epoch seconds.
 
     Raises:
         NoSuchDayError: The day has not begun, or its figures are not kept any more.
     """
-    day = day or day_before(now)
+    if day is None:
+        last = report_of_day(settings, day_before(now), now)
+        today = last if last.has_figures else report_of_day(settings, last.day + timedelta(days=1), now)
+        return today if today.has_figures else last
     if day > day_before(now) + timedelta(days=1):
         raise NoSuchDayError(day, "this day has not begun; days are in UTC")
     kept = _read(settings, day)

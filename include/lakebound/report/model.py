@@ -73,6 +73,7 @@ class ProofOfDay(FrozenRecord):
     ok: bool
     missing: int
     duplicated: int
+    is_empty: bool = False
 
 
 class PipelineDay(FrozenRecord):

@@ -146,7 +146,8 @@ def _proof(one: PipelineDay) -> str:
     if one.proof is None:
         return "–"
     when = datetime.fromtimestamp(one.proof.at, UTC).strftime("%m-%d %H:%M")
-    said = "complete" if one.proof.ok else f"**missing {one.proof.missing:,}, duplicated {one.proof.duplicated:,}**"
+    well = "nothing landed yet" if one.proof.is_empty else "complete"
+    said = well if one.proof.ok else f"**missing {one.proof.missing:,}, duplicated {one.proof.duplicated:,}**"
     return f"{said} ({when})"
 
 

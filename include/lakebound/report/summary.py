@@ -88,4 +88,4 @@ def _incident(incident: Incident) -> IncidentOfDay:
 def _proof(proof: ProofSummary | None) -> ProofOfDay | None:
     if proof is None:
         return None
-    return ProofOfDay(at=proof.at, ok=proof.ok, missing=proof.missing, duplicated=proof.duplicated)
+    return ProofOfDay(at=proof.at, ok=proof.ok, missing=proof.missing, duplicated=proof.duplicated, is_empty=proof.is_empty)

@@ -51,6 +51,7 @@ class OverviewRow(Frozen):
     situation: str | None
     lag_records: int | None
     freshness_seconds: float | None
+    is_idle: bool
     freshness_p99_seconds: float | None
     last_commit_age_seconds: float | None
     bad_share: float | None
@@ -94,6 +95,7 @@ def row_of(state: PipelineState) -> OverviewRow:
         situation=status.situation,
         lag_records=status.lag_records,
         freshness_seconds=status.freshness_seconds,
+        is_idle=status.is_idle,
         freshness_p99_seconds=progress.freshness_p99_seconds if progress and status.alive else None,
         last_commit_age_seconds=status.last_commit_age_seconds,
         bad_share=status.recent.share if status.recent else None,
@@ -106,7 +108,8 @@ def need_of(state: PipelineState) -> tuple[Need, str]:
     """Return how much the pipeline needs a person, and the sentence that says why.
 
     A critical alert, or a situation that only a person ends, is for now. A warning, a file that is wrong or unreadable, and an
-    application that is silent or was never started are for today. What ends by itself waits. What keeps it from landing now is
+    application that is silent, or was asked to start and never did, are for today. What ends by itself waits. A pipeline that
+    nobody has started, such as an example, is stopped. What keeps it from landing now is
     the reason rather than an event that is over, such as a kill after which another application was started.
     """
     status, situation, note = state.status, state.situation, _note(state)
@@ -123,6 +126,8 @@ def need_of(state: PipelineState) -> tuple[Need, str]:
             return Need.TODAY, why
     if status.desired != "running":
         return Need.STOPPED, status.reason
+    if status.situation == "never-started":
+        return Need.STOPPED, note
     if situation is not None or not status.alive:
         return Need.WAITS, note or "no application runs now"
     return Need.NONE, worst.what if worst is not None else ""
@@ -138,9 +143,15 @@ def _for_today(state: PipelineState, note: str) -> tuple[tuple[bool, str], ...]:
     return (
         (bool(unreadable), next(iter(unreadable), "")),
         (state.facts.spec is None, "no valid YAML file declares it (lakebound check)"),
-        (status.situation == "never-started", note),
+        (status.situation == "never-started" and _is_asked_for(state), note),
         (status.app.startswith("silent"), f"its application is {status.app}"),
     )
+
+
+def _is_asked_for(state: PipelineState) -> bool:
+    """Whether somebody has started a pipeline, or its DAG is on so that it will be started."""
+    desired = state.facts.desired
+    return state.facts.is_paused is False or (desired is not None and desired.since > 0)
 
 
 def _note(state: PipelineState) -> str:

@@ -64,7 +64,7 @@ def test_a_row_says_what_status_says() -> None:
     found = state(RUNNING)
     row = row_of(found)
     assert (row.need, row.why) == (Need.NONE, "")
-    for name in ("pipeline", "desired", "app", "alive", "outdated", "situation", "lag_records", "freshness_seconds"):
+    for name in ("pipeline", "desired", "app", "alive", "outdated", "situation", "lag_records", "freshness_seconds", "is_idle"):
         assert getattr(row, name) == getattr(found.status, name)
     assert (row.freshness_p99_seconds, row.bad_share, row.alerts, row.worst_alert) == (0.7, 0.025, 0, None)
 
@@ -79,7 +79,9 @@ def test_a_row_says_what_status_says() -> None:
         (state(replace(RUNNING, living=None, crash_loop=CrashLoop(ends=tuple("abcdefgh")))), Need.NOW, "starts ended without"),
         (state(replace(RUNNING, spec=None)), Need.TODAY, "no valid YAML"),
         (state(replace(RUNNING, unreadable=("lease.json cannot be read",))), Need.TODAY, "lease.json"),
-        (state(StatusFacts("orders", SPEC)), Need.TODAY, "never started"),
+        (state(StatusFacts("orders", SPEC)), Need.STOPPED, "never started; start it: lakebound start orders"),
+        (state(StatusFacts("orders", SPEC, desired=Desired(since=NOW - 600))), Need.TODAY, "never started"),
+        (state(StatusFacts("orders", SPEC, is_paused=False)), Need.TODAY, "never started"),
         (state(replace(RUNNING, progress=PROGRESS.model_copy(update={"updated_at": NOW - 60}))), Need.TODAY, "silent for 60 s"),
         (state(replace(RUNNING, progress=PROGRESS.model_copy(update={"state": "waiting"}))), Need.WAITS, "waiting"),
         (state(replace(RUNNING, living=None)), Need.WAITS, "died without an outcome"),

@@ -15,7 +15,8 @@ from tests.support.streams.stand_ins import ORDERS
 from lakebound.control.desired import Desired, change_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress, write_outcome, write_progress
-from lakebound.control.status import StatusFacts, pipeline_statuses, status_of
+from lakebound.control.recent_ledger import LandedBatch, RecentLedger, TableCommit, write_recent_ledger
+from lakebound.control.status import StatusFacts, pipeline_statuses, read_facts, status_of
 from lakebound.control.submission import Submission, write_submission
 from lakebound.control.unknown_fields import record_after
 from lakebound.settings import Settings, load_settings
@@ -63,6 +64,46 @@ def test_a_running_pipeline() -> None:
 def test_the_lag_counts_what_was_landed_since_the_application_looked_at_kafka() -> None:
     looked = PROGRESS.model_copy(update={"latest_offsets": {"orders": {0: 45, 1: 55}}, "lag_records": 99})
     assert status_of(replace(RUNNING, progress=looked), NOW).lag_records == 5
+
+
+def test_the_last_commit_is_known_after_a_restart_too(tmp_path: Path) -> None:
+    control = ControlFolder(tmp_path, "orders")
+    settings = replace(load_settings(), home=tmp_path)
+    write_progress(control, PROGRESS.model_copy(update={"last_commit_at": None}))
+    assert read_facts("orders", SPEC, settings).landed_at is None
+    batch = LandedBatch(
+        at=NOW - 300, epoch=6, batch=1, ranges={}, partitions=1, tables={"delta:lake.orders": TableCommit("7", 5)}
+    )
+    later = replace(batch, at=NOW - 200, batch=2, tables={})
+    write_recent_ledger(control, RecentLedger(NOW - 290, {}, (batch, later)))
+    facts = read_facts("orders", SPEC, settings)
+    assert facts.landed_at == NOW - 300, "a batch without rows is no commit to a table"
+    assert status_of(facts, NOW).last_commit_age_seconds == pytest.approx(300)
+    write_progress(control, PROGRESS)
+    assert status_of(read_facts("orders", SPEC, settings), NOW).last_commit_age_seconds == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_idle"),
+    [
+        ({}, True),
+        ({"latest_offsets": {"orders": {0: 41, 1: 60}}}, False),
+        ({"last_commit_at": NOW - 30}, False),
+        ({"last_commit_at": None, "started_at": NOW - 30}, False),
+        ({"latest_offsets": {}, "lag_records": None}, False),
+        ({"updated_at": NOW - 60}, False),
+        ({"state": "waiting"}, False),
+    ],
+)
+def test_a_pipeline_that_has_landed_all_and_gets_nothing_is_idle(changes: dict[str, object], is_idle: bool) -> None:
+    idle = {
+        "last_commit_at": NOW - 300,
+        "newest_record_ms": int((NOW - 800) * 1000),
+        "latest_offsets": {"orders": {0: 40, 1: 60}},
+    }
+    progress = PROGRESS.model_copy(update={**idle, **changes})
+    assert status_of(replace(RUNNING, progress=progress), NOW).is_idle is is_idle
+    assert not status_of(replace(RUNNING, progress=progress, living=None), NOW).is_idle
 
 
 def test_a_changed_source_shows_as_outdated() -> None:

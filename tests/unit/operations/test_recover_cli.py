@@ -34,7 +34,7 @@ def control(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> ControlFolde
     monkeypatch.setattr(collecting, "KafkaFacts", lambda *_, **__: EmptyKafka())
     diagnosis = Diagnosis(subject="orders", findings=(STOPPED,))
     monkeypatch.setattr("lakebound.inspection.doctor.examine.examine_pipeline", lambda *_: diagnosis)
-    proof = Proof(pipeline="orders", level="entries", tables=(TableProof(table="delta:lake.orders"),))
+    proof = Proof(pipeline="orders", level="entries", tables=(TableProof(table="delta:lake.orders", source="entry"),))
     monkeypatch.setattr("lakebound.inspection.proof.collect.prove", lambda *_, **__: proof)
     folder = ControlFolder(settings.home, "orders")
     change_desired(folder, "held", reason="for the audit", by="bob")

@@ -142,6 +142,27 @@ def test_a_day_of_which_nothing_is_known_says_so(settings: Settings) -> None:
     assert "No pipeline ran." in markdown_of(report, Links())
 
 
+def test_on_the_first_day_the_report_is_of_that_day_so_far(settings: Settings) -> None:
+    land(settings, BEGINS + 86_400 + 60, 70, 0.04)
+    first = report_of_day(settings, None, NEXT_MORNING)
+    assert (first.day, first.is_over) == (DAY + timedelta(days=1), False)
+    assert "70 rows landed" in (page := markdown_of(first, Links())) and "So far, until 00:10" in page
+    assert report_of_day(settings, DAY, NEXT_MORNING).day == DAY, "a day that is asked for is that day"
+    land(settings, BEGINS + 60, 9, 0.04)
+    assert report_of_day(settings, None, NEXT_MORNING).day == DAY
+
+
+def test_where_nothing_ever_ran_the_report_is_of_the_last_day(settings: Settings) -> None:
+    assert report_of_day(settings, None, NEXT_MORNING).day == DAY
+
+
+def test_a_proof_of_nothing_is_not_called_complete(settings: Settings) -> None:
+    control = day_of_orders(settings)
+    write_proof(control, ProofSummary(ok=True, sentence="nothing", is_empty=True, at=NEXT_MORNING - 1200))
+    page = markdown_of(made(settings), Links())
+    assert "nothing landed yet (11-24 23:50)" in page and "complete (" not in page
+
+
 def test_a_file_that_cannot_be_read_is_named_and_hides_nothing_else(settings: Settings) -> None:
     control = day_of_orders(settings)
     (control.incidents / "20261124T090000-abcdef.json").write_text('{"kind": "canary-77"}')

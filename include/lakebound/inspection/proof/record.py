@@ -12,4 +12,5 @@ from lakebound.inspection.proof.result import Proof
 def record_proof(control: ControlFolder, proof: Proof) -> None:
     """Write down what a proof of the whole pipeline said; a folder that cannot be written keeps nobody from the answer."""
     counts = {"missing": proof.missing, "duplicated": proof.duplicated}
-    write_proof(control, ProofSummary(ok=proof.ok, sentence=proof.sentence, at=time.time(), **counts))
+    said = ProofSummary(ok=proof.ok, sentence=proof.sentence, is_empty=proof.is_empty, at=time.time(), **counts)
+    write_proof(control, said)

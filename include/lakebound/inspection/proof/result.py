@@ -187,8 +187,15 @@ class Proof(Frozen):
         return sum(table.erased for table in self.tables)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no table has landed anything, so that there is nothing to prove."""
+        return self.ok and not self.skipped and not any(map(_has_landed, self.tables))
+
+    @property
     def sentence(self) -> str:
         """One line that says it all."""
+        if self.is_empty:
+            return f"pipeline {self.pipeline}: nothing has landed yet, so there is nothing to prove"
         landed = ", ".join(_landed(table) for table in self.tables if table.role == "target")
         counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
         counts += f", lost by decision {self.skipped}" if self.skipped else ""
@@ -198,6 +205,10 @@ class Proof(Frozen):
         number = sum(len(table.problems) for table in self.tables)
         problems = "1 problem" if number == 1 else f"{number} problems"
         return f"pipeline {self.pipeline}: the proof does not hold, {problems}: {counts}; see the runbook proof-failed"
+
+
+def _has_landed(table: TableProof) -> bool:
+    return table.source != "none" or any((table.records, table.rows, table.filtered, table.quarantined, table.assumed))
 
 
 def _landed(table: TableProof) -> str:

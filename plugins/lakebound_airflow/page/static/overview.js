@@ -84,7 +84,7 @@ function application(row) {
 function texts(row) {
   return {
     lag: number(row.lag_records),
-    freshness: duration(freshness(row)),
+    freshness: row.is_idle ? "idle" : duration(freshness(row)),
     commit: ago(row.last_commit_age_seconds),
     bad: share(row.bad_share),
     app: application(row),

@@ -47,7 +47,7 @@ function now(view) {
     ["Application", row.app + (row.outdated ? " (outdated)" : "")],
     ["Desired state", status.reason ? `${desired}: ${status.reason}` : desired],
     ["Lag", row.lag_records === null ? "–" : `${number(row.lag_records)} records`],
-    ["Freshness", row.freshness_p99_seconds === null ? duration(row.freshness_seconds) : `${duration(row.freshness_p99_seconds)} (p99 of five minutes)`],
+    ["Freshness", row.is_idle ? "idle: all has landed, and nothing came for a minute" : row.freshness_p99_seconds === null ? duration(row.freshness_seconds) : `${duration(row.freshness_p99_seconds)} (p99 of five minutes)`],
     ["Last commit", ago(row.last_commit_age_seconds)],
     ["Bad records", share(row.bad_share)],
   ];
