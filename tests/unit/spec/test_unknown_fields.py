@@ -12,7 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from tests.support.streams.stand_ins import ORDERS
 
 from lakebound.settings import load_settings
-from lakebound.spec.draft.unknown_fields import MOST_FIELDS, MOST_TYPE_CHARACTERS, is_dropped, shown_name, unknown_fields
+from lakebound.spec.draft.unknown_fields import (
+    MOST_FIELDS,
+    MOST_TYPE_CHARACTERS,
+    UnknownField,
+    is_dropped,
+    shown_name,
+    unknown_fields,
+)
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound.spec.value import ValueSpec
@@ -76,6 +83,17 @@ def test_a_name_that_no_column_can_have_is_named_with_the_reason() -> None:
     [escaped] = [path for path in named if path.startswith("x\\x1b[2J\\n")]
     assert escaped.isprintable() and len(escaped) <= 80
     assert all(one.line_for(json_value()) == "" for one in unknown_fields(values, json_value()))
+
+
+def test_keys_that_vary_are_data_and_are_not_named() -> None:
+    bodies = [{"customer": {"name": "a", f"a{number}@x.org": number, f"b{number}@x.org": "x"}} for number in range(20)]
+    values = [json.dumps(body).encode() for body in bodies]
+    [one] = unknown_fields(values, json_value())
+    assert one == UnknownField("customer.*", problem="40 different keys; a MAP would hold them", records=1)
+    assert unknown_fields(values, json_value(ignored_fields=["customer.*"])) == ()
+    assert not is_dropped("customer.*", json_value("customer MAP<STRING, STRING>"))
+    assert list(found(*({"seats": {f"s{body}-{seat}": 1 for seat in range(3)}} for body in range(9)))) == ["seats"]
+    assert list(found(*({f"key {number}": 1} for number in range(30)))) == ["*"]
 
 
 def test_an_object_with_many_fields_is_proposed_as_text() -> None:

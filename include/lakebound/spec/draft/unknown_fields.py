@@ -1,6 +1,7 @@
 """Which fields of sampled records the schema of a pipeline does not name, and what to add for them. Pure.
 
-Only names and types are kept of a record, never a value. A name comes from whoever sends records: it is cut, and what is not
+Only names and types are kept of a record, never a value. Keys that vary from record to record are data: they are counted, and
+not named. A name comes from whoever sends records: it is cut, and what is not
 printable is escaped.
 """
 
@@ -12,11 +13,14 @@ from dataclasses import dataclass, replace
 from lakebound.spec.ddl import DdlColumn, DdlType, UnclearDdlError, read_columns
 from lakebound.spec.draft.inference import as_object, ddl_name, proposed_type, unfit_name
 from lakebound.spec.draft.observation import Seen
+from lakebound.spec.draft.varying_keys import keys_vary
 from lakebound.spec.value import JsonValueSpec, ValueSpec
 
 MOST_FIELDS = 20
 """Maximum number of fields that are named."""
 MOST_NAME_CHARACTERS = 80
+ANY_KEY = "*"
+"""Stands for keys that vary: they are data, such as ids, and are not named."""
 MOST_TYPE_CHARACTERS = 160
 """A longer type is proposed as STRING, which holds the JSON text."""
 _PROPERTIES = {
@@ -124,7 +128,16 @@ def _as_property(ddl: str) -> str:
 def _in_object(seen: Seen, columns: tuple[DdlColumn, ...], path: tuple[str, ...]) -> Iterator[UnknownField]:
     known = {column.name: column for column in columns}
     folded = {name.casefold(): name for name in known}
+    unknown = [inside for name, inside in seen.fields.items() if name not in known]
+    are_data = keys_vary(unknown, seen.kinds["object"])
+    if are_data:
+        records = max(inside.present for inside in unknown)
+        yield UnknownField(
+            ".".join((*path, ANY_KEY)), problem=f"{len(unknown):,} different keys; a MAP would hold them", records=records
+        )
     for name, inside in seen.fields.items():
+        if are_data and name not in known:
+            continue
         own = (*path, shown_name(name))
         if (column := known.get(name)) is not None:
             yield from _inside(inside, column.shape, own)

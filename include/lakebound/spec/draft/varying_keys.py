@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lakebound.spec.draft.observation import Seen
 
 LEAST_KEYS = 20
@@ -12,19 +14,27 @@ MOST_SHARE = 0.25
 _NUMBERS = {"integer", "number"}
 
 
+def keys_vary(keys: Collection[Seen], objects: int) -> bool:
+    """Whether keys are data: many different ones, each in few of the objects.
+
+    Args:
+        keys: What is seen of each key.
+        objects: How many objects there are.
+    """
+    is_enough = objects >= LEAST_OBJECTS and len(keys) >= LEAST_KEYS
+    return is_enough and all(one.present <= MOST_SHARE * objects for one in keys)
+
+
 def map_values(seen: Seen) -> Seen | None:
     """Return all values of objects whose keys vary; None where the keys are fields, or the values of several kinds.
 
     Args:
         seen: A field that holds objects alone.
     """
-    objects, keys = seen.kinds["object"], seen.fields
-    if objects < LEAST_OBJECTS or len(keys) < LEAST_KEYS:
-        return None
-    if any(one.present > MOST_SHARE * objects for one in keys.values()):
+    if not keys_vary(seen.fields.values(), seen.kinds["object"]):
         return None
     values = Seen()
-    for one in keys.values():
+    for one in seen.fields.values():
         values.include(one)
     kinds = {kind for kind, count in values.kinds.items() if count and kind != "null"}
     return values if len(kinds) == 1 or kinds == _NUMBERS else None
