@@ -212,6 +212,11 @@ def test_rows_that_nobody_validates_are_a_finding_with_its_cause_until_they_are_
     (late,) = found_after(600)
     assert (late.cause, late.severity, late.since) == ("late", Severity.WARNING, now)
     assert "no run was started" in late.what and late.evidence["run"] == ""
+    process = settings.home / "airflow" / "process.json"
+    process.parent.mkdir()
+    process.write_text("{}")
+    assert found_after(630) == [], "Airflow was stopped on purpose"
+    process.unlink()
     with run_begun(control, "validate-orders-1"):
         (late,) = found_after(660)
         assert "validate-orders-1 was started at" in late.what and late.evidence["run"] == "validate-orders-1"

@@ -15,7 +15,7 @@ from lakebound.inspection.validation.lateness import late_finding
 from lakebound.inspection.validation.open_findings import RUN, failed_run, open_findings
 from lakebound.inspection.validation.verdict import ValidatedRange
 from lakebound.inspection.validation.waiting_file import look_what_waits, read_begun
-from lakebound.settings import Settings
+from lakebound.settings import Settings, load_airflow_access
 from lakebound.spec.pipeline import PipelineSpec
 
 SOURCE = "validation"
@@ -78,7 +78,7 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
     standing = before.findings if before is not None else ()
     found = [one for one in standing if one.cause == RUN]
     if not found:
-        found = _late(control, spec, file)
+        found = _late(control, spec, file, settings)
     if before is None or standing or changed_at >= before.at - 1:
         found = [*open_findings(read_history(control), file, _ids(spec), now=time.time()), *found]
     # A run that wrote meanwhile knows better.
@@ -86,14 +86,20 @@ def look_again(control: ControlFolder, spec: PipelineSpec, settings: Settings) -
         write_findings(control, SOURCE, found)
 
 
-def _late(control: ControlFolder, spec: PipelineSpec, file: ExpectationFile) -> list[Finding]:
+def _late(control: ControlFolder, spec: PipelineSpec, file: ExpectationFile, settings: Settings) -> list[Finding]:
     """Return that rows wait too long for their validation, with what is known of the cause."""
-    if control.is_shared:
+    if control.is_shared or _is_down(settings):
         return []
     now = time.time()
     waiting = look_what_waits(control, [table for table in _ids(spec) if file.of(table)], now)
     found = late_finding(control.pipeline, waiting, read_begun(control), file.every_seconds, now)
     return [] if found is None else [found]
+
+
+def _is_down(settings: Settings) -> bool:
+    """Whether this machine's own Airflow, which would validate, was stopped on purpose (``lakebound down``)."""
+    was_started = (settings.home / "airflow" / "process.json").exists()
+    return was_started and not settings.services_file.exists() and not load_airflow_access().url
 
 
 def _changed_at(path: Path) -> float:

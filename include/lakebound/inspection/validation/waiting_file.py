@@ -30,7 +30,8 @@ def look_what_waits(control: ControlFolder, tables: Iterable[str], now: float) -
     landed = progress.tables if progress is not None else {}
     found = waiting_now(before, landed, read_newest(control), tables, now) if landed else {}
     if found != before:
-        write_json(_waiting(control), {table: one.model_dump(mode="json") for table, one in found.items()})
+        with contextlib.suppress(OSError):  # a disk that is full keeps no other finding from being written
+            write_json(_waiting(control), {table: one.model_dump(mode="json") for table, one in found.items()})
     return found
 
 
