@@ -475,6 +475,13 @@ class TableUnreadableError(LakeboundError):
         super().__init__(f"table {table} cannot be read: {reason}{known}. Follow the runbook table-unreadable")
 
 
+class RowsNotReadError(LakeboundError):
+    """A table's rows can be read by other tools only, or by none."""
+
+    def __init__(self, table: str, why: str, what_to_do: str) -> None:
+        super().__init__(f"table {table}: its rows cannot be read here: {why}. {what_to_do}")
+
+
 class CatalogLockedError(LakeboundError):
     """Another process holds the lock of the SQLite catalog for longer than a commit takes: passes when it ends its work."""
 

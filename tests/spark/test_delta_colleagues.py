@@ -138,6 +138,32 @@ def test_rows_are_right_or_it_is_refused(
     ended[f"{moment}: {outcome}"] += 1
 
 
+def test_a_proof_reads_the_rows_that_spark_reads_and_blames_no_work_of_spark(template: Template, tmp_path: Path) -> None:
+    at = places(tmp_path)
+    shutil.copytree(template.folder, at.delta_path(SPEC))
+    table = open_table(SPEC, at)
+    ours = sorted(offset for offset in table.scan_kafka()["offset"].to_pylist() if offset is not None)
+    assert ours == sorted(number for number, _ in template.rows if number < 20)
+    look = table.misread_columns()
+    assert (look.misread, look.undecided) == ((), ())
+
+
+def test_files_that_spark_writes_with_column_mapping_are_read_as_they_were_meant(
+    base: Path, pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    at = places(tmp_path)
+    shutil.copytree(base, at.delta_path(SPEC))
+    rename = next(one for one in COLLEAGUES if one.name == "rename and add")
+    work = (
+        *rename.statements,
+        "INSERT INTO {t} (id, city, town) VALUES (30, 'c', 't')",
+        "UPDATE {t} SET city = 'x' WHERE id = 3",
+    )
+    found = pool.submit(do, str(at.delta_path(SPEC)), work).result(timeout=600)
+    assert [city for number, city in found if number in (3, 30)] == ["x", "c"]
+    assert open_table(SPEC, at).misread_columns().misread == ()
+
+
 def prepared(
     moment: str, colleague: Colleague, cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, Callable[[], object], list[Row]]:

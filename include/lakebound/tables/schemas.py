@@ -10,6 +10,9 @@ import pyarrow as pa
 from lakebound.errors import TableMismatchError
 from lakebound.spec.table import PartitionField, TableSpec
 
+FIELD_ID = b"PARQUET:field_id"
+"""As Arrow names it in a field's metadata."""
+
 _SUFFIXES = {"identity": "", "truncate": "_trunc"}
 _REFUSED_IN_DELTA = frozenset(" ,;{}()\n\t=")
 
@@ -117,3 +120,20 @@ def _leaves(path: tuple[str, ...], kind: pa.DataType) -> Iterator[tuple[tuple[st
         return
     for field in kind:
         yield from _leaves((*path, field.name), field.type)
+
+
+def id_of(field: pa.Field) -> int | None:
+    """Return the id that a field of a Parquet file carries."""
+    found = (field.metadata or {}).get(FIELD_ID)
+    return None if found is None else int(found)
+
+
+def nested_arrow(kind: pa.DataType) -> Sequence[pa.Field] | None:
+    """Return the fields of a struct, a list's element, or a map's key and value, by the names that paths have; else None."""
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return kind.key_field.with_name("key"), kind.item_field.with_name("value")
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (kind.value_field.with_name("element"),)
+    return None

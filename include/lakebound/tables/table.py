@@ -17,6 +17,7 @@ from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
+from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.places import Places
 
 if TYPE_CHECKING:
@@ -318,6 +319,12 @@ class Table(Protocol):
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened to topic, topic_id, partition, offset, timestamp, ordinal."""
+
+    def misread_columns(self) -> ColumnsLook:
+        """Compare the columns of the newest version's data files with those in which readers show them.
+
+        Reads the footers of the newest files, up to ``lakebound.tables.misread.MOST_FILES``.
+        """
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage without entries: from column statistics where files do not span partitions, else by a scan.

@@ -23,8 +23,7 @@ from lakebound.spec.table import PartitionField
 from lakebound.storage.location import Location, delete_all
 from lakebound.tables.datafiles import HELPER_COLUMN, DataFileWriter, list_data_files, wait_stored
 from lakebound.tables.fitting import fit_rows
-from lakebound.tables.iceberg.field_ids import id_of
-from lakebound.tables.schemas import normalise_type
+from lakebound.tables.schemas import id_of, normalise_type
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.landable import LandableCheck

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 from tests.support.readers.bugs import BUGS
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import genesis, lander, rows
+from tests.support.tables.mapped_columns import ColumnMapping, seen_rows
 
 from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.spec.table import TableSpec
@@ -111,6 +112,18 @@ def test_zeros_in_list(at: Places) -> None:
     assert dataset(at, ds.field("v") == 0.0) == [0, 1]
     assert pyiceberg(at, "v in (0.0, 1.0)") == [1, 2]
     assert pyiceberg(at, "v = 0.0") == [0, 1]
+
+
+def test_column_mapping_of_old_protocol(at: Places) -> None:
+    """PyArrow's reader goes by the names that people know; queries go by the names in the files."""
+    make(DELTA, at, pa.string(), [["a"]])
+    folder = at.delta_path(DELTA)
+    mapping = ColumnMapping(folder)
+    mapping.switch_on("legacy")
+    mapping.rename("v", "w")
+    mapping.add("v")
+    assert [(row["w"], row["v"]) for row in seen_rows(folder)] == [("a", None)]
+    assert DeltaTable(str(folder)).to_pyarrow_table(columns=["w", "v"]).to_pylist() == [{"w": None, "v": "a"}]
 
 
 def test_zeros_in_long_list(at: Places) -> None:

@@ -224,3 +224,13 @@ def test_the_doctor_sees_what_a_start_would_refuse(switched: SwitchedOn, app: La
     found = read_ledgers(pipeline_over(SPEC), at)[0].refusal
     assert (found is not None) == ("append" in switched.refused.split())
     assert found is None or (found.runbook == "table-feature" and switched.feature in found.sentence)
+
+
+def test_where_the_rows_come_from_is_read_whatever_is_switched_on(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), switched)
+    try:
+        found = open_table(SPEC, at).scan_kafka()
+    except TableFeatureError as exc:
+        assert exc.feature == switched.feature and "append" in switched.refused.split()
+        return
+    assert sorted(found["offset"].to_pylist()) == list(range(20))

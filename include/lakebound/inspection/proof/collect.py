@@ -13,6 +13,7 @@ from lakebound.errors import (
     MissingTopicError,
     NoLedgerError,
     OpenTransactionError,
+    RowsNotReadError,
     UnknownTableError,
 )
 from lakebound.inspection.proof.facts import Readable, TableAsFound
@@ -117,6 +118,7 @@ def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[Tabl
     else:
         reason = "the tables are being rewound: prove them again when that is done"
         read = [replace(facts, source="none", error=reason) for facts in read]
+    read = [_with_columns(table, facts) for table, facts in zip(tables, read, strict=True)]
     return [_sent_in_real_time(spec, facts) if _is_real_time(facts) else facts for facts in read]
 
 
@@ -188,7 +190,7 @@ def _with_rows(table: Proved, facts: TableAsFound) -> TableAsFound:
             return replace(facts, rows=_rows(table, facts)) if facts.error and facts.role == "quarantine" else facts
         try:
             rows = _rows(table, facts)
-        except OpenTransactionError as exc:
+        except (OpenTransactionError, RowsNotReadError) as exc:
             return replace(facts, source="none", error=str(exc))
         if rows is None:
             return facts
@@ -198,6 +200,18 @@ def _with_rows(table: Proved, facts: TableAsFound) -> TableAsFound:
             return replace(facts, rows=rows, later_coverage=coverage, later_releases=releases)
         facts = _read_ledger(table, facts.role)
     return replace(facts, source="none", error=f"table {facts.table} is being rewound: prove it again when that is done")
+
+
+def _with_columns(table: Proved, facts: TableAsFound) -> TableAsFound:
+    """Return the facts with what readers make of the columns; offsets alone do not say it."""
+    if isinstance(table, _NO_TABLES) or not facts.exists:
+        return facts
+    try:
+        return replace(facts, columns=table.misread_columns())
+    except Exception:
+        if facts.error is None:
+            raise
+        return facts  # why it cannot be read is known already
 
 
 def _rows(table: Proved, facts: TableAsFound) -> pa.Table | None:

@@ -14,6 +14,7 @@ from lakebound.landing.to_topics.ledger_record import TargetTotals
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.ledger.erased import ErasedRows
 from lakebound.spec.table import TableRole
+from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.table import CommittedEntry
 
 OffsetArray = npt.NDArray[np.int64]
@@ -43,6 +44,7 @@ class TableAsFound:
         totals: Of a topic: what all its entries have counted, those included that are no longer kept.
         bad_rows: Of a topic that was written in real time: where the records in the quarantine topic come from.
         note: What is to be said of the rows.
+        columns: What readers make of the columns of its files; None where they were not looked at.
         erased: Rows that were erased by decision, as the counting entry names them.
     """
 
@@ -62,3 +64,4 @@ class TableAsFound:
     bad_rows: pa.Table | None = None
     note: str | None = None
     erased: ErasedRows = field(default_factory=ErasedRows)
+    columns: ColumnsLook | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakebound.inspection.proof.between import CoverageAndHistory, contradictions, mark_differences, quarantine_contradiction
+from lakebound.inspection.proof.columns import judge_columns
 from lakebound.inspection.proof.entries import judge_entries, named, unread, without_ledger
 from lakebound.inspection.proof.erased import Erased, find_erased
 from lakebound.inspection.proof.facts import Readable, TableAsFound
@@ -67,6 +68,8 @@ def judge(
         # Of a topic without its first messages the rows were not read.
         if kafka is not None and case.facts.source != "none" and (case.rows is not None or case.facts.totals is None):
             proof = _of_rows(proof, case, others, kafka, may_filter=may_filter)
+        if case.facts.columns is not None:
+            proof = judge_columns(proof, case.facts.columns)
         proofs.append(proof)
     return Proof(pipeline=pipeline, level="entries" if readable is None else "rows", tables=tuple(proofs))
 

@@ -62,6 +62,33 @@ class OldestEntry(Frozen):
     committed_at_ms: int
 
 
+class MisreadColumn(Frozen):
+    """A column of some of a table's files whose values readers do not show where they belong.
+
+    Attributes:
+        column: Its name in the files.
+        belongs_to: The table's column for which it was written; None of one that the table no longer has.
+        seen_in: The table's column in which readers show it; None where they show null.
+        files: How many.
+        rows: In these files; None where that is not known.
+        such_as: The first of the files.
+    """
+
+    column: str
+    belongs_to: str | None
+    seen_in: str | None
+    files: int
+    rows: int | None
+    such_as: tuple[str, ...]
+
+    def __str__(self) -> str:
+        belong = "belong to no column any more" if self.belongs_to is None else f"belong to the column {self.belongs_to}"
+        seen = "do not find them" if self.seen_in is None else f"show them in the column {self.seen_in}"
+        files = f"the file {self.such_as[0]}" if self.files == 1 else f"{self.files:,} files such as {self.such_as[0]}"
+        rows = "" if self.rows is None else f" ({self.rows:,} rows)"
+        return f"the values of {self.column} in {files}{rows} {belong}, but readers {seen}"
+
+
 class TableProof(Frozen):
     """What is proved of one table.
 
@@ -89,6 +116,7 @@ class TableProof(Frozen):
         since: The oldest entry that is kept; None where the entries reach back to the table's birth, or there is none.
         assumed: Offsets landed before it, as it says: their own entries were removed, so these alone do not prove them.
         table_rows: Rows of the table by its metadata, a moment after its ledger was read; None where they were counted.
+        misread: Columns of its files that readers do not see rightly; looked for when deep.
         problems: Every reason why the proof does not hold.
         notes: What limits it.
     """
@@ -116,6 +144,7 @@ class TableProof(Frozen):
     assumed: int = 0
     table_rows: int | None = None
     high_water_marks: NextOffsets = Field(default_factory=dict)
+    misread: tuple[MisreadColumn, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -200,6 +229,8 @@ class Proof(Frozen):
         counts = f"landed {landed or 'nothing'}; missing {self.missing}, duplicated {self.duplicated}"
         counts += f", lost by decision {self.skipped}" if self.skipped else ""
         counts += f", erased by decision {self.erased}" if self.erased else ""
+        misread = sum(len(table.misread) for table in self.tables)
+        counts += f", columns that readers do not see rightly {misread}" if misread else ""
         if self.ok:
             return f"pipeline {self.pipeline}: proved by its {self.level}: {counts}"
         number = sum(len(table.problems) for table in self.tables)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lakebound.errors import TableFeatureError
+from lakebound.tables.delta.column_mapping import MAPPING_MODE, PHYSICAL_NAME, is_mapped
 from lakebound.tables.schemas import normalise_schema
 
 Act = Literal["append", "replace", "restore", "alter", "checkpoint", "vacuum", "clean_log"]
@@ -107,8 +108,6 @@ _BY_FIELD = {
 }
 """Beginnings of keys in a field's metadata."""
 _CONSTRAINT = "delta.constraints."
-_MAPPING_MODE = "delta.columnMapping.mode"
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ def _of_properties(properties: Mapping[str, str | None]) -> Iterator[tuple[str, 
             yield _BY_PROPERTY[name], name
         elif name.startswith(_CONSTRAINT):
             yield "checkConstraints", f"{name.removeprefix(_CONSTRAINT)}: {value}"
-        elif name == _MAPPING_MODE and str(value).lower() != "none":
+        elif name == MAPPING_MODE and is_mapped(properties):
             yield "columnMapping", f"{name} is {value}"
 
 
@@ -248,7 +247,7 @@ def _of_field(one: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
         for start, feature in _BY_FIELD.items():
             if key.startswith(start):
                 yield feature, f"column {path}"
-    if about.get(_PHYSICAL_NAME, one["name"]) != one["name"]:
+    if about.get(PHYSICAL_NAME, one["name"]) != one["name"]:
         yield "columnMapping", f"column {path} has another name in the files"
     yield from _of_type(one["type"], path)
 

@@ -72,7 +72,7 @@ def commits(folder: Location, version: int, *, pass_bad_entries: bool = False) -
     Raises:
         BadEntryError: An entry cannot be read.
     """
-    for number, content in _contents(folder, version):
+    for number, content in contents(folder, version):
         info = _commit_info(content.decode())
         yield DeltaCommit(
             version=number,
@@ -210,7 +210,7 @@ def _entry(info: Mapping[str, Any], path: Location, *, pass_bad_entries: bool) -
         return None
 
 
-def _contents(folder: Location, version: int) -> Iterator[tuple[int, bytes]]:
+def contents(folder: Location, version: int) -> Iterator[tuple[int, bytes]]:
     """Yield the commits from a version down to the oldest that is kept; of a store, several are asked for ahead."""
 
     def read(number: int) -> bytes | None:

@@ -6,14 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
-from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import PartitionField, TableSpec
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.checkpoints import list_log
@@ -31,10 +29,12 @@ from lakebound.tables.delta.log import (
     statistics_columns,
     with_kafka_statistics,
 )
+from lakebound.tables.delta.misread import misread_columns
 from lakebound.tables.delta.open import newest_features, on_disk, open_at, open_delta, read_shape
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
+from lakebound.tables.delta.scan import scan_kafka
 from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.delta.tip import NO_TABLE, Tip, has_version, read_tip
@@ -42,6 +42,7 @@ from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
+from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.outages import tells_nothing
 from lakebound.tables.partition_values import delta_partition_texts
 from lakebound.tables.places import Places
@@ -50,7 +51,6 @@ from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
 from lakebound.tables.table import (
-    KAFKA_TYPE,
     CommittedEntry,
     DataFile,
     LedgerView,
@@ -359,13 +359,11 @@ class DeltaLakeTable:
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
-        columns = {field.name: pc.field(KAFKA_COLUMN, field.name).cast(field.type) for field in KAFKA_TYPE}
-        handle = open_delta(self._folder, self._spec.id)
-        # Partition columns as text: deltalake 1.6.6 writes -0.5 of a DECIMAL as "0.-5", which is no decimal to PyArrow.
-        told = handle.metadata().partition_columns
-        fields = [pa.field(one.name, pa.string()) if one.name in told else one for one in pa.schema(handle.schema().to_arrow())]
-        schema = pa.schema(fields)
-        return handle.to_pyarrow_dataset(schema=schema).to_table(columns=columns)
+        return scan_kafka(self._folder, self._spec.id)
+
+    def misread_columns(self) -> ColumnsLook:
+        """Compare the columns of the files with those of the table."""
+        return misread_columns(open_delta(self._folder, self._spec.id), self._folder)
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""

@@ -17,9 +17,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from lakebound.errors import NameMappingError
 from lakebound.tables.column_facts import Leaf
-
-FIELD_ID = b"PARQUET:field_id"
-"""As Arrow names it in a field's metadata."""
+from lakebound.tables.schemas import FIELD_ID, id_of, nested_arrow
 
 
 def nested_fields(kind: IcebergType) -> Sequence[NestedField]:
@@ -58,12 +56,6 @@ def _type(own: pa.DataType, theirs: IcebergType) -> pa.DataType:
     return own
 
 
-def id_of(field: pa.Field) -> int | None:
-    """Return the id that a field of a Parquet file carries."""
-    found = (field.metadata or {}).get(FIELD_ID)
-    return None if found is None else int(found)
-
-
 def leaves_with_ids(fields: Iterable[pa.Field], path: Leaf = ()) -> Iterator[tuple[Leaf, int | None]]:
     """Yield path and id of each column of a Parquet file, in the order of ``parquet_leaves``.
 
@@ -77,17 +69,6 @@ def leaves_with_ids(fields: Iterable[pa.Field], path: Leaf = ()) -> Iterator[tup
             yield (*path, field.name), id_of(field)
         else:
             yield from leaves_with_ids(inside, (*path, field.name))
-
-
-def nested_arrow(kind: pa.DataType) -> Sequence[pa.Field] | None:
-    """Return the fields of a struct, a list's element, or a map's key and value, by the names that paths have; else None."""
-    if pa.types.is_struct(kind):
-        return list(kind)
-    if pa.types.is_map(kind):
-        return kind.key_field.with_name("key"), kind.item_field.with_name("value")
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return (kind.value_field.with_name("element"),)
-    return None
 
 
 def by_id(fields: Sequence[pa.Field], wanted: pa.Field) -> int | None:

@@ -18,7 +18,8 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
 from lakebound.durable import make_folder, sync_new
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError
+from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, RowsNotReadError, TableMismatchError
+from lakebound.first_line import first_line
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
@@ -38,12 +39,14 @@ from lakebound.tables.iceberg.graft import graft
 from lakebound.tables.iceberg.live_files import KnownManifests, has_deletes
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
+from lakebound.tables.iceberg.misread import misread_columns
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
 from lakebound.tables.iceberg.schema import arrow_columns, change
 from lakebound.tables.layout import FileLayout
+from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import DeltaReplacement, Prepared, SnapshotExpiry, StalePreparedError
 from lakebound.tables.reconstruction import from_ranges, from_rows
@@ -377,9 +380,18 @@ class IcebergTable:
 
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
-        rows = self._current().scan(selected_fields=(KAFKA_COLUMN,)).to_arrow()
+        current = self._current()
+        try:
+            rows = current.scan(selected_fields=(KAFKA_COLUMN,)).to_arrow()
+        except ValueError as exc:
+            what_to_do = "The runbook schema-changed says how to set schema.name-mapping.default"
+            raise RowsNotReadError(self._spec.id, f"{first_line(exc)} (a file without field ids)", what_to_do) from exc
         flat = rows.flatten().rename_columns([name.partition(".")[2] for name in rows.flatten().column_names])
         return flat.select(KAFKA_TYPE.names).cast(pa.schema(list(KAFKA_TYPE)))
+
+    def misread_columns(self) -> ColumnsLook:
+        """Compare the columns of the files with those of the table."""
+        return misread_columns(self._current(), self._places)
 
     def reconstruct(self) -> ReconstructedCoverage | None:
         """Work out coverage from the files' statistics, else from the rows."""

@@ -17,11 +17,11 @@ from pyiceberg.types import FixedType
 
 from lakebound.errors import LakeboundError
 from lakebound.tables.fitting import fit_rows
-from lakebound.tables.iceberg.field_ids import by_id, id_of, leaves_with_ids, mapped, with_ids
+from lakebound.tables.iceberg.field_ids import by_id, leaves_with_ids, mapped, with_ids
 from lakebound.tables.iceberg.live_files import LiveFile
 from lakebound.tables.iceberg.schema import arrow_columns
 from lakebound.tables.places import Places
-from lakebound.tables.schemas import normalise_type
+from lakebound.tables.schemas import id_of, normalise_type
 
 
 class NotRewritableError(LakeboundError):
