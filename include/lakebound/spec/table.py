@@ -65,6 +65,11 @@ class TableSpec(Frozen):
         for field in self.partition_by:
             if _COLUMN.fullmatch(field):
                 continue
+            if "(" not in field:
+                raise ValueError(
+                    f"partition_by: {field!r}: the name of such a column has letters, digits and _ only, and no digit first: "
+                    "let the transform give it such a name, or partition by another column"
+                )
             if self.format == "delta":
                 raise ValueError(f"partition_by: {field!r}: Delta partitions by columns only")
             if not _PARTITION.fullmatch(field):

@@ -15,6 +15,11 @@ FIELD_ID = b"PARQUET:field_id"
 
 _SUFFIXES = {"identity": "", "truncate": "_trunc"}
 _REFUSED_IN_DELTA = frozenset(" ,;{}()\n\t=")
+_COLUMNS_OF_ICEBERG = frozenset(
+    {"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"}
+)
+"""Spark cannot read a table that has one of these itself.
+Source: https://iceberg.apache.org/docs/latest/spark-queries/#metadata-columns, and ``MetadataColumns`` of iceberg-core 1.12."""
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
@@ -105,6 +110,8 @@ def unusable_names(table_format: Literal["delta", "iceberg"], names: Sequence[st
         elif table_format == "delta" and set(name) & _REFUSED_IN_DELTA:
             refused = "a character that Delta's readers refuse (one of ' ,;{}()=' or a line break)"
             found[name] = f"has {refused}: give it another name"
+        elif table_format == "iceberg" and name.casefold() in _COLUMNS_OF_ICEBERG:
+            found[name] = "has the name of a column that Spark adds to each Iceberg table: give it another name"
     return found
 
 

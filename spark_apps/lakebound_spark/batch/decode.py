@@ -30,7 +30,6 @@ PROBLEM = "_problem"
 """Null for a record that can be landed; else the reason, a tab, and the detail in words."""
 SKIPPED = "null_value_skipped"
 """Reason of a tombstone that the pipeline skips: counted as filtered, not put into quarantine."""
-_CORRUPT = "_corrupt_record"
 VALUE = "_value"
 """The record's bytes."""
 _BODY = "_body"
@@ -78,8 +77,9 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
         problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
         return Decoder(((*located, parsed, problem),))
     schema = _columns(spec.value)
-    relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(_CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    corrupt = _unused_name(schema)
+    relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(corrupt, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
     columns = [as_named(F.col(_BODY).getField(f.name), f.dataType).alias(f.name) for f in schema.fields]
     problem = _json_problem(spec, spec.value, schema, unhoused).alias(PROBLEM)
@@ -108,6 +108,14 @@ def value_fields(spec: PipelineSpec) -> list[str]:
 def value_schema(spec: PipelineSpec) -> StructType | None:
     """Return the schema of a pipeline's records; None where they are bytes."""
     return _columns(spec.value) if isinstance(spec.value, JsonValueSpec) else None
+
+
+def _unused_name(schema: StructType) -> str:
+    """Return the field into which Spark puts a text that it cannot decode; no field of the records has its name."""
+    name, taken = "_corrupt_record", {field.name.casefold() for field in schema.fields}
+    while name in taken:
+        name = f"_{name}"
+    return name
 
 
 def _columns(value: JsonValueSpec) -> StructType:
@@ -169,7 +177,7 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
         .when(~(text.startswith("{") | text.rlike(_OBJECT)), F.lit("not_an_object\tthe value is not a JSON object"))
         .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
         .when(
-            body.isNull() | body.getField(_CORRUPT).isNotNull(),
+            body.isNull() | body.getField(_unused_name(schema)).isNotNull(),
             F.lit("does_not_fit\ta value does not fit the type that the schema gives it"),
         )
     )

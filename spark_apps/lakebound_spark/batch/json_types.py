@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import operator
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -30,6 +31,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+_UNNAMED = re.compile(r'["\\\x00-\x1f]')
 _SIMPLE: dict[type[DataType], Any] = {
     StringType: str,
     DoubleType: float,
@@ -62,13 +64,13 @@ class MapKey(str):
 
 
 def is_taken(kind: DataType) -> bool:
-    """Whether the driver decodes values of a type."""
+    """Whether the driver decodes values of a type; msgspec gives no field a name that JSON writes with an escape."""
     if isinstance(kind, ArrayType):
         return is_taken(kind.elementType)
     if isinstance(kind, MapType):
         return isinstance(kind.keyType, StringType) and is_taken(kind.valueType)
     if isinstance(kind, StructType):
-        return all(is_taken(field.dataType) for field in kind.fields)
+        return all(is_taken(field.dataType) and not _UNNAMED.search(field.name) for field in kind.fields)
     return type(kind) in _SIMPLE
 
 

@@ -36,6 +36,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.column_facts import stored_values
 from lakebound.tables.layout import FileLayout
 from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.column_names import column_named
 
 FIRST_MS = -62_135_596_800_000
 """The first millisecond of the year 1."""
@@ -155,12 +156,12 @@ class LandableCheck:
         problem = F.lit(None).cast("string")
         for one in self.truncations:
             reason = f"does_not_fit\t{one.column}: too small for the partition field truncate({one.width}, {one.column})"
-            problem = F.when(output[one.column] < F.lit(one.least), F.lit(reason)).otherwise(problem)
+            problem = F.when(column_named(one.column) < F.lit(one.least), F.lit(reason)).otherwise(problem)
         for bound in self.bounds:
             problem = F.when(bound.is_exceeded(output), F.lit(f"does_not_fit\t{bound.told}")).otherwise(problem)
         for field in filter(lambda one: self._is_made(one.name), output.schema.fields):
             for test, words in ((outside_years, "outside of the years 1 to 9999"), (not_text, "text that is not UTF-8")):
-                condition = some_value(output[field.name], field.dataType, test)
+                condition = some_value(column_named(field.name), field.dataType, test)
                 if condition is not None:
                     reason = f"transform\t{field.name}: {words}"
                     problem = F.when(F.coalesce(condition, F.lit(False)), F.lit(reason)).otherwise(problem)

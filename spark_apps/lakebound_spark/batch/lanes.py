@@ -31,6 +31,7 @@ from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
 from lakebound_spark.batch.row_numbers import numbered_parts
 from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
+from lakebound_spark.column_names import column_named
 
 WrittenBy = Literal["driver", "cluster"]
 
@@ -293,7 +294,7 @@ def _as_in_table(frame: DataFrame, field: pa.Field, told_by_log: Collection[str]
 
     An empty text is null in a Delta partition column, by the protocol of its log: so it is in the file, too.
     """
-    column: Column = frame[field.name]
+    column = column_named(field.name)
     if field.name in told_by_log and pa.types.is_string(field.type):
         column = F.when(column != "", column).alias(field.name)
     kind = normalise_type(to_arrow_type(frame.schema[field.name].dataType))
@@ -311,9 +312,9 @@ def _partition_folders(frame: DataFrame, fields: Sequence[PartitionField]) -> li
     folders = []
     for field in fields:
         if field.transform in formats:
-            folders.append(F.date_format(F.col(field.column), formats[field.transform]))
+            folders.append(F.date_format(column_named(field.column), formats[field.transform]))
             continue
-        value = _truncated(frame, field) if field.transform == "truncate" else F.col(field.column)
+        value = _truncated(frame, field) if field.transform == "truncate" else column_named(field.column)
         is_text = isinstance(frame.schema[field.column].dataType, StringType)
         folders.append(F.sha2(value.cast("binary"), 256) if is_text else F.concat(F.lit("v"), value.cast("string")))
     return folders
@@ -323,5 +324,5 @@ def _truncated(frame: DataFrame, field: PartitionField) -> Column:
     """Iceberg's truncate: a prefix of a string; v - (((v % W) + W) % W) of a number (Iceberg spec, partition transforms)."""
     width = field.width or 1
     if isinstance(frame.schema[field.column].dataType, StringType):
-        return F.substring(F.col(field.column), 1, width)
-    return F.col(field.column) - F.pmod(F.col(field.column), F.lit(width))
+        return F.substring(column_named(field.column), 1, width)
+    return column_named(field.column) - F.pmod(column_named(field.column), F.lit(width))

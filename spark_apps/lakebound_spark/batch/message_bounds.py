@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound_spark.batch.landable import Bound
+from lakebound_spark.column_names import column_named
 
 _OVERHEAD_BYTES = 512
 """Of a batch with one message: Kafka's own fields, and the header with the position of the source record."""
@@ -48,7 +49,7 @@ class MessageBound:
         """Return the condition that a row's message is too large."""
         size = F.octet_length(output[JSON_COLUMN])
         if self.key is not None:
-            key = output[self.key]
+            key = column_named(self.key)
             is_bytes = isinstance(output.schema[self.key].dataType, BinaryType)
             size = size + F.coalesce(F.octet_length(key if is_bytes else key.cast("string")), F.lit(0))
         return size > F.lit(self.most_bytes)
@@ -82,7 +83,7 @@ class KeyBound:
 
     def is_exceeded(self, output: DataFrame) -> Column:
         """Return the condition that a row's message has no key."""
-        return output[self.key].isNull()
+        return column_named(self.key).isNull()
 
     def holds(self, rows: pa.Table) -> bool:
         """Whether all messages have a key."""

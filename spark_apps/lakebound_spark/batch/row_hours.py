@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.hours import HOUR_MS, RowHours, row_hours
 from lakebound.spec.pipeline import KAFKA_COLUMN, KAFKA_TIMESTAMP, PipelineSpec
+from lakebound_spark.column_names import column_named
 
 
 class NoHourError(LakeboundError):
@@ -52,7 +53,8 @@ class HourColumn:
 
     def aggregate(self) -> Column:
         """Return an aggregate of the hours as JSON text: an observation hands simple values to Python only."""
-        return F.to_json(F.collect_set(F.floor(F.col(self.name).cast("timestamp").cast("double") * 1000 / HOUR_MS)))
+        moment = F.col(KAFKA_TIMESTAMP) if self.column is None else column_named(self.column)
+        return F.to_json(F.collect_set(F.floor(moment.cast("timestamp").cast("double") * 1000 / HOUR_MS)))
 
     def told(self, hours: frozenset[int] | None) -> RowHours | None:
         """Return what an entry that is committed now tells of its rows' hours; None where they were not asked."""

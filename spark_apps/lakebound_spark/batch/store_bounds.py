@@ -16,6 +16,7 @@ from lakebound.landing.to_stores.store_rows import staged_schema
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound_spark.batch.landable import some_value
+from lakebound_spark.column_names import column_named
 
 MOST_KEY_BYTES = 512
 """An index of PostgreSQL takes some 2,700 bytes."""
@@ -51,7 +52,7 @@ class StoreBound:
 
     def is_exceeded(self, output: DataFrame) -> Column:
         """Return the condition that the store does not take a row."""
-        value, kind = output[self.column], output.schema[self.column].dataType
+        value, kind = column_named(self.column), output.schema[self.column].dataType
         if self.what == "key":
             size = F.octet_length(value if isinstance(kind, BinaryType) else value.cast("string"))
             return value.isNull() | (size > F.lit(MOST_KEY_BYTES))

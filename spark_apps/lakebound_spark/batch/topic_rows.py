@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.transform import Transform
+from lakebound_spark.column_names import column_named
 
 _OPTIONS = {
     "ignoreNullFields": "true",
@@ -35,14 +36,10 @@ def with_json(transform: Transform) -> Transform:
         output = transform(frame)
         if not isinstance(output, DataFrame) or max(Counter(output.columns).values(), default=0) > 1:
             return output  # a mistake of the transform's, which is told where its output is looked at
-        columns = [F.col(_quoted(name)) for name in output.columns if name != KAFKA_COLUMN]
+        columns = [column_named(name) for name in output.columns if name != KAFKA_COLUMN]
         return output.select("*", F.to_json(F.struct(*columns), _OPTIONS).alias(JSON_COLUMN))
 
     return wrapped
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def without_json(output: StructType) -> StructType:

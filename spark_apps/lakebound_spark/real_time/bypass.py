@@ -17,6 +17,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.spark_objects import items_of
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source
+from lakebound_spark.column_names import quoted
 
 PROBLEM_FIELD = "problem"
 """Of ``_kafka`` here: null for a good record."""
@@ -44,7 +45,7 @@ def transform_with_bypass(session: SparkSession, transform: Transform, source: D
     output = transform(source.alias(SOURCE_ALIAS))
     bypass = _Bypass(session)
     plan = bypass.nullability(bypass.rebuilt(output._jdf.queryExecution().analyzed()))
-    return bypass.frame(plan).select(*(f"`{name}`" for name in output.columns))
+    return bypass.frame(plan).select(*map(quoted, output.columns))
 
 
 class _Bypass:

@@ -21,6 +21,7 @@ from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.spark_objects import id_of, items_of
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
+from lakebound_spark.column_names import column_named, quoted
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
 
 READ, SENT = "lakebound_read", "lakebound_sent"
@@ -80,7 +81,7 @@ def _input(decoded: DataFrame) -> DataFrame:
     """Return what the transform gets: of a bad record nulls, and in ``_kafka`` its problem and its bytes."""
     is_good = F.col(PROBLEM).isNull()
     fields = decoded.select("_parsed.*").columns
-    columns = [F.when(is_good, F.col(f"_parsed.`{name}`")).alias(name) for name in fields]
+    columns = [F.when(is_good, F.col(f"_parsed.{quoted(name)}")).alias(name) for name in fields]
     kafka = F.col(KAFKA_COLUMN)
     carried = (
         kafka.withField(PROBLEM_FIELD, F.col(PROBLEM))
@@ -157,7 +158,7 @@ def _messages(spec: PipelineSpec, rows: DataFrame, held: Held) -> Column:
 def _good(one: ToTopicSpec, rows: DataFrame, source: Column) -> Column:
     key: Column = F.lit(None).cast("binary")
     if one.key is not None:
-        column = F.col(f"`{one.key}`")
+        column = column_named(one.key)
         is_bytes = isinstance(rows.schema[one.key].dataType, BinaryType)
         key = column if is_bytes else column.cast("string").cast("binary")
     return _message(one.topic, key, F.col(JSON_COLUMN).cast("binary"), {SOURCE_HEADER: source})

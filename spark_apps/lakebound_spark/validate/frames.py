@@ -21,6 +21,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
+from lakebound_spark.column_names import column_named
 from lakebound_spark.validate.copies import Copies
 from lakebound_spark.validate.small_files import are_small, read_small_files
 
@@ -45,7 +46,7 @@ def read_files(
     files, partitions = copies.here(files), list(files[0].partition)
     columns = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     inside = StructType([field for field in columns.fields if field.name not in partitions])
-    wanted = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in columns.fields]
+    wanted = [column_named(field.name).cast(field.dataType).alias(field.name) for field in columns.fields]
     wanted += [F.col(COMMITTED_AT_MS)] if with_commits else []
     if are_small(files):
         held = pa.schema([field for field in schema if field.name not in partitions])

@@ -116,6 +116,11 @@ MISTAKES = {
         RIGHT + "    partition_by: [day(at)]\n",
         "orders.yaml:10: tables[0]: partition_by: 'day(at)': Delta partitions by columns only",
     ),
+    "partitioned by a column whose name has a hyphen": (
+        RIGHT + "    partition_by: [a-b]\n",
+        "orders.yaml:10: tables[0]: partition_by: 'a-b': the name of such a column has letters, digits and _ only, and no digit "
+        "first: let the transform give it such a name, or partition by another column",
+    ),
     "table named twice": (
         RIGHT + "  - {format: delta, name: sales.orders}\n",
         "orders.yaml:1: tables: a table is named twice: delta:sales.orders, delta:sales.orders, delta:quarantine.orders",

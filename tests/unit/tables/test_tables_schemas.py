@@ -5,7 +5,7 @@ import pytest
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec.table import TableSpec
-from lakebound.tables.schemas import check_partitioning, leaves, normalise_schema
+from lakebound.tables.schemas import check_partitioning, leaves, normalise_schema, unusable_names
 
 
 def schema(**columns: pa.DataType) -> pa.Schema:
@@ -60,3 +60,11 @@ def test_leaves_are_the_columns_below_structs() -> None:
         a=pa.int64(), s=pa.struct([("x", pa.string()), ("t", pa.struct([("y", pa.date32())]))]), l=pa.list_(pa.int64())
     )
     assert [path for path, _ in leaves(nested)] == [("a",), ("s", "x"), ("s", "t", "y"), ("l",)]
+
+
+def test_columns_that_spark_adds_to_iceberg_tables_are_no_names_there() -> None:
+    added = ["_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number", "_FILE"]
+    assert unusable_names("iceberg", ["a", "file", "_kafka"]) == {}
+    for name in added:
+        assert unusable_names("iceberg", ["a", name]).keys() == {name}
+        assert unusable_names("delta", ["a", name]) == {}
