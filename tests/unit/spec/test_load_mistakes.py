@@ -118,8 +118,8 @@ MISTAKES = {
     ),
     "partitioned by a column whose name has a hyphen": (
         RIGHT + "    partition_by: [a-b]\n",
-        "orders.yaml:10: tables[0]: partition_by: 'a-b': the name of such a column has letters, digits and _ only, and no digit "
-        "first: let the transform give it such a name, or partition by another column",
+        "orders.yaml:10: tables[0]: partition_by: 'a-b': the name of such a column has letters, digits and _ only, and no "
+        "digit first: let the transform give it such a name, or partition by another column",
     ),
     "table named twice": (
         RIGHT + "  - {format: delta, name: sales.orders}\n",
