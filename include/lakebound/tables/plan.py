@@ -32,7 +32,10 @@ _CHANGEABLE_DELTA = (
 )
 """Starts of the names of Delta's properties that change no protocol, so that they may change on an existing table."""
 
-_FIXED_ICEBERG = {"format-version": "2", "write.format.default": "parquet", "write.object-storage.enabled": "false"}
+_FIXED: Mapping[str, Mapping[str, str]] = {
+    "delta": {"delta.columnMapping.mode": "none"},
+    "iceberg": {"format-version": "2", "write.format.default": "parquet", "write.object-storage.enabled": "false"},
+}
 _PARTITIONING = ("partition_by",)
 _UNUSED_ICEBERG = ("write.data.path", "write.folder-storage.path", "write.metadata.path", "write.location-provider.impl")
 
@@ -173,12 +176,11 @@ def _partitioning(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
 
 def _unusable_properties(one: TableSpec) -> Iterator[Difference]:
     """Yield what the YAML asks for that no table of ours can have."""
-    if one.format == "delta":
-        return
+    fixed = _FIXED[one.format]
     for name, value in one.properties.items():
-        if name in _FIXED_ICEBERG and value.strip().lower() != _FIXED_ICEBERG[name]:
-            yield Difference(f"property {name} is always {_FIXED_ICEBERG[name]} here: remove it", ("properties", name))
-        elif name in _UNUSED_ICEBERG:
+        if name in fixed and value.strip().lower() != fixed[name]:
+            yield Difference(f"property {name} is always {fixed[name]} here: remove it", ("properties", name))
+        elif one.format == "iceberg" and name in _UNUSED_ICEBERG:
             text = f"property {name} is not used here: files lie in the table's own folder; remove it"
             yield Difference(text, ("properties", name))
 

@@ -14,6 +14,7 @@ from tests.support.tables.local_tables import Lander, offsets
 from lakebound.inspection.query import PipelineTables, run_query
 from lakebound.inspection.store_cost import ICEBERG_COMMIT
 from lakebound.tables.iceberg.health import read_facts
+from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.table import open_table
 
 TABLE = "shop.orders"
@@ -54,6 +55,11 @@ def test_a_commit_asks_once_for_each_file(installation: Installation, app: Lande
     if installation.proxy is not None:
         assert counted.by("operation", "key_class")[("PutObject", "iceberg metadata")] == 1
         assert counted.total == 4 and counted.round_trips == 2
+
+
+def test_columns_of_files_in_a_bucket_are_compared(app: Lander) -> None:
+    app.land(10, 20)
+    assert app.table.misread_columns() == ColumnsLook(2, 2)
 
 
 def test_the_reckoned_requests_of_a_commit_are_those_of_many(
