@@ -91,6 +91,24 @@ CASES: dict[str, dict[str, str]] = {
         "1.005": "1.01",
         "-999.994": "-999.99",
         "999.995": "a value does not fit the type that the schema gives it",
+        '"12.50"': "12.50",
+        '"1,50"': "a number in a text has a comma, which may be a decimal point",
+        '"1,234.56"': "a value does not fit the type that the schema gives it",
+        '"1,2"': "a number in a text has a comma, which may be a decimal point",
+        r'"12\u002c5"': "a number in a text has a comma, which may be a decimal point",
+        "'1,50'": "a number in a text has a comma, which may be a decimal point",
+    },
+    "ARRAY<DECIMAL(9,2)>": {
+        '[1.5, "2.25", null]': "[1.50, 2.25, null]",
+        '[1.5, "1.234,56"]': "a number in a text has a comma, which may be a decimal point",
+    },
+    "MAP<STRING, DECIMAL(9,2)>": {
+        '{"a,b":"1.5"}': "{a,b -> 1.50}",
+        '{"a":"1,5"}': "a number in a text has a comma, which may be a decimal point",
+    },
+    "STRUCT<price: DECIMAL(9,2), note: STRING>": {
+        '{"price":"1.5","note":"a, b"}': "{1.50, a, b}",
+        '{"note":"x","price":"1,5"}': "a number in a text has a comma, which may be a decimal point",
     },
 }
 

@@ -129,3 +129,28 @@ def test_the_quarantines_rows_name_the_field_in_both_lanes(
         some = errors(bounded.to_pylist())
         assert len(some) == len(BAD)
         assert sum(error in expected[:3] for error in some) == 1, "the others keep what Spark says of them"
+
+
+MALFORMED = [
+    (b'\xef\xbb\xbf{"id":"a"}', "byte order mark"),
+    (b'\0\0\0\0\x07{"id":"a"}', "schema id 7"),
+    (b'{"id":"a","amount":NaN}', "amount: NaN is not a DECIMAL(12,2)"),
+    (b'{"id":"a\tb"}', "id: character 9: a raw control character (U+0009)"),
+    (b'{"id":"a","items":' + b"[" * 1100 + b"]" * 1100 + b"}", "1101 levels deep"),
+    (b'{"id":"a"} {"id":"b"}', "id: character 12: the JSON value has ended"),
+    (b'{"id":"a","amount":1', "amount: character 21: the text ends within the JSON value"),
+    (b'[{"id":"a"}]', "the value is an array"),
+]
+
+
+def test_what_is_no_json_object_is_told_with_its_place_in_both_lanes(session: SparkSession) -> None:
+    spec = pipeline(SCHEMA)
+    bad = quarantine_columns(decoded(session, spec, [value for value, _ in MALFORMED]))
+    by_driver, by_executors = (
+        explained(bad.toArrow(), value_schema(spec)),
+        explained_by_driver(bad, value_schema(spec)).toArrow(),
+    )
+    assert errors(by_executors.to_pylist()) == errors(by_driver.to_pylist())
+    assert len(by_driver) == len(MALFORMED)
+    for found, (_, told) in zip(errors(by_driver.to_pylist()), MALFORMED, strict=True):
+        assert told in str(found)

@@ -5,6 +5,7 @@
   such as "12:30", gets the day on which it is decoded: another one when the record is read again.
 - DATE: a text of one to three digits, or of five and more, is taken for days since 1970, and what follows a day is ignored,
   whether it is a time or not.
+- DECIMAL: commas in a text are left out, so that "12,50" becomes 1250. A comma may be a decimal point, or part thousands.
 - STRING: half a character, an escape such as "\\ud800" without its other half, becomes a question mark; a number beyond
   DOUBLE becomes the text "Infinity", with its quotes. (One with a fraction lands as Java writes that DOUBLE.)
 - MAP: a key that comes twice is there twice, and readers differ in which of its values they take.
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DecimalType,
     IntegerType,
     MapType,
     StringType,
@@ -84,8 +86,8 @@ def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Co
     if infinite is not None:
         # Without a null, so that the pattern is searched for in these texts only.
         yield F.coalesce(infinite, F.lit(False)) & text.rlike(_BEYOND_DOUBLE), F.lit("a number is too large to be a text")
-    for kind, suspected, tests in _TIMES:
-        yield from _strange_times(schema, text, kind, suspected, tests)
+    for kind, suspected, tests in _AS_TEXT:
+        yield from _strange_texts(schema, text, kind, suspected, tests)
 
 
 def _nullable(kind: DataType, leaf: Callable[[DataType], DataType]) -> DataType:
@@ -125,12 +127,17 @@ def _no_day(value: Column, kind: DataType) -> Column | None:
     return ~value.rlike(rf"^{_BLANKS}[+-]?[0-9]{{4}}|^-?[0-9]+$") if isinstance(kind, StringType) else None
 
 
+def _with_comma(value: Column, kind: DataType) -> Column | None:
+    """A ``Test`` of numbers decoded as text: Spark would leave out a comma."""
+    return value.contains(",") if isinstance(kind, StringType) else None
+
+
 def _no_plain_day(value: Column, kind: DataType) -> Column | None:
     """A ``Test`` of dates decoded as text: something else than year, month and day, perhaps with a time."""
     return ~value.rlike(_DAY) if isinstance(kind, StringType) else None
 
 
-_TIMES: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] = (
+_AS_TEXT: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] = (
     (
         TimestampType,
         r"""-?[0-9]{13}|["'](?!\s*[0-9]{4})""",
@@ -144,14 +151,19 @@ _TIMES: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] = (
         r"""["'](?![0-9]{4}-[0-9]{1,2}-[0-9]{1,2}["'])""",
         ((_no_plain_day, "a date is not written as year, month and day"),),
     ),
+    (
+        DecimalType,
+        r"""["'][^"'\\]*[,\\]""",
+        ((_with_comma, "a number in a text has a comma, which may be a decimal point"),),
+    ),
 )
 """Per type: what a text may begin with that is strange, as a pattern, and the tests that say whether it is."""
 
 
-def _strange_times(
+def _strange_texts(
     schema: StructType, text: Column, kind: type[DataType], suspected: str, tests: tuple[tuple[Test, str], ...]
 ) -> Iterator[tuple[Column, Column]]:
-    """Yield the condition that a time fails a test, and which. Where it may, the record's times are decoded again, as text."""
+    """Yield the condition that a value fails a test, and which. Where it may, its type's values are decoded again, as text."""
     as_text, tested = _as_text(schema, kind, StringType()), _as_text(schema, kind, BinaryType())
     if not isinstance(as_text, StructType) or not isinstance(tested, StructType):
         return
@@ -169,12 +181,12 @@ def _strange_times(
 
 
 def _as_text(kind: DataType, wanted: type[DataType], key: DataType) -> DataType | None:
-    """Return a type with its times of the wanted type alone, as text; None where it has none.
+    """Return a type with its values of the wanted type alone, as text; None where it has none.
 
     Args:
         kind: A type.
-        wanted: Of the times.
-        key: The type of the keys of maps. To be decoded they are text; of another type they are not taken for times.
+        wanted: Of the values.
+        key: The type of the keys of maps. To be decoded they are text; of another type they are not taken for values.
     """
     if isinstance(kind, wanted):
         return StringType()
@@ -191,12 +203,12 @@ def _as_text(kind: DataType, wanted: type[DataType], key: DataType) -> DataType 
     return None
 
 
-def _suspect(times: StructType, suspected: str, text: Column) -> Column | None:
-    """Return a condition that all records meet in which a time begins so, and few others: it saves decoding these again.
+def _suspect(fields: StructType, suspected: str, text: Column) -> Column | None:
+    """Return a condition that all records meet in which a value begins so, and few others: it saves decoding these again.
 
-    None where a name does not tell a time.
+    None where a name does not tell the value.
     """
-    names = _names_of_times(times)
+    names = _names_of(fields)
     if names is None:
         return None
     # Each pattern begins with a name: Java searches faster for one fixed beginning than for several (java.util.regex.Pattern).
@@ -204,11 +216,11 @@ def _suspect(times: StructType, suspected: str, text: Column) -> Column | None:
     return reduce(or_, (text.rlike(pattern) for pattern in patterns), text.contains(_ESCAPE))
 
 
-def _names_of_times(times: StructType) -> set[str] | None:
-    """Return the names of all times; None where a name does not tell them: elements of lists and maps have none."""
+def _names_of(fields: StructType) -> set[str] | None:
+    """Return the names of all these values; None where a name does not tell them: elements of lists and maps have none."""
     names: set[str] = set()
-    for field in times.fields:
-        inside = _names_of_times(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
+    for field in fields.fields:
+        inside = _names_of(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
         if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, ArrayType | MapType):
             return None
         names |= inside

@@ -1,4 +1,4 @@
-"""Rows of the quarantine table get the names of the fields that do not fit; where none is found, they keep what they say."""
+"""Rows of the quarantine table get what is wrong with them, field by field; where nothing is found, they keep what they say."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from pyspark.sql.types import StructType
 from lakebound.first_line import first_line
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.decode import at_place
+from lakebound_spark.batch.malformed import explain_malformed
 from lakebound_spark.batch.misfits import explain
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 log = logging.getLogger(__name__)
 
-REASON = "does_not_fit"
+REASONS = ("does_not_fit", "not_an_object", "malformed_json")
+"""What has an explanation of its own."""
 MOST_RECORDS = 20_000
 """Maximum number of records of a batch that are explained: it takes about a second."""
 MOST_BYTES = 4096
@@ -35,12 +37,13 @@ def explained(rows: pa.Table, schema: StructType | None) -> pa.Table:
         schema: Of the pipeline's records; None where they are bytes, of which nothing is to be explained.
     """
     reasons = rows["reason"].to_pylist()
-    if schema is None or REASON not in reasons:
+    if schema is None or not any(reason in REASONS for reason in reasons):
         return rows
     values, errors = rows["value"], rows["error"].to_pylist()
-    suspects = islice((index for index, reason in enumerate(reasons) if reason == REASON), MOST_RECORDS)
+    suspects = islice((index for index, reason in enumerate(reasons) if reason in REASONS), MOST_RECORDS)
     for index in suspects:
-        errors[index] = explain(values[index].as_py(), schema) or errors[index]
+        value = values[index].as_py()
+        errors[index] = explain(value, schema) or explain_malformed(value) or errors[index]
     place = rows.column_names.index("error")
     return rows.set_column(place, rows.schema.field("error"), pa.array(errors, rows.schema.field("error").type))
 
@@ -52,7 +55,7 @@ def explained_by_driver(rows: DataFrame, schema: StructType | None) -> DataFrame
     """
     if schema is None:
         return rows
-    suspects = rows.where((F.col("reason") == REASON) & (F.length("value") <= MOST_BYTES)).limit(MOST_RECORDS)
+    suspects = rows.where(F.col("reason").isin(*REASONS) & (F.length("value") <= MOST_BYTES)).limit(MOST_RECORDS)
     keys = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
     try:
         known = explained(suspects.select(*keys, "reason", "error", "value").toArrow(), schema)

@@ -164,8 +164,9 @@ def _floating(value: Any, kind: DataType) -> str | None:
 def _decimal(value: Any, kind: DataType) -> str | None:
     assert isinstance(kind, DecimalType)
     if isinstance(value, str):
-        text = value.replace(",", "")
-        number = Decimal(text) if _NUMBER.match(text) else None
+        if "," in value and _NUMBER.match(value.replace(",", "")):
+            return "has a comma, which may be a decimal point: send a point, or a number without quotes"
+        number = Decimal(value) if _NUMBER.match(value) else None
     else:
         number = Decimal(value) if _is_number(value) else None
     if number is None:
@@ -232,7 +233,9 @@ def _shown(value: Any) -> str:
         return "an object" if isinstance(value, dict) else "an array"
     if isinstance(value, str):
         return repr(value) if len(value) <= MOST_SHOWN else repr(value[:MOST_SHOWN]) + "..."
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = (
+        json.dumps(value) if isinstance(value, bool | float) else str(value)
+    )  # true, NaN, Infinity as JSON's writers have them
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
