@@ -24,7 +24,9 @@ from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import Vacuum
 from lakebound.spec.table import TableSpec
+from lakebound.tables.delta import table as delta_table
 from lakebound.tables.delta.open import open_at
+from lakebound.tables.misread import Misreading
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
@@ -161,6 +163,30 @@ def test_files_that_spark_writes_with_column_mapping_are_read_as_they_were_meant
     )
     found = pool.submit(do, str(at.delta_path(SPEC)), work).result(timeout=600)
     assert [city for number, city in found if number in (3, 30)] == ["x", "c"]
+    assert open_table(SPEC, at).misread_columns().misread == ()
+
+
+def test_the_runbooks_statement_brings_values_back_that_readers_show_in_another_column(
+    base: Path, pool: ProcessPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = places(tmp_path)
+    shutil.copytree(base, at.delta_path(SPEC))
+    rename = next(one for one in COLLEAGUES if one.name == "rename and add")
+    pool.submit(do, str(at.delta_path(SPEC)), rename.statements).result(timeout=600)
+    with monkeypatch.context() as patch:  # as versions landed that did not look at features
+        patch.setattr(delta_table, "check_may", lambda *_: None)
+        patch.setattr(delta_table.DeltaLakeTable, "_check_fit", lambda *_: None)
+        lander(SPEC, at).land(20, 30)
+    (misread,) = open_table(SPEC, at).misread_columns().misread
+    assert misread.misreading == Misreading("city", "city", "town")
+    page = Path(__file__).parents[2] / "include" / "runbooks" / "proof-failed.md"
+    ((statement,),) = (re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL),)
+    for name, value in (("/path/of/the/file.parquet", str(at.delta_path(SPEC) / misread.file)), ("INTO T ", "INTO {t} AS T ")):
+        statement = statement.replace(name, value)
+    for name, value in (("C", "city"), ("D", "city"), ("W", "town")):
+        statement = re.sub(rf"\b{name}\b", value, statement)
+    found = pool.submit(do, str(at.delta_path(SPEC)), (statement,)).result(timeout=600)
+    assert [row for row in found if row[0] >= 20] == id_city(rows(20, 30))
     assert open_table(SPEC, at).misread_columns().misread == ()
 
 

@@ -226,3 +226,18 @@ def test_a_rewind_to_before_it_is_a_way_out(mapping: ColumnMapping, at: Places, 
     lander(SPEC, at).land(10, 20)
     assert [row["city"] for row in seen_rows(at.delta_path(SPEC))] == [CITY.format(number % 3) for number in range(20)]
     assert found(at) == set()
+
+
+def test_a_partition_column_with_column_mapping(at: Places) -> None:
+    """Values of partitions are in the log under the physical name."""
+    spec = SPEC.model_copy(update={"partition_by": ("city",)})
+    make_table(spec, at)
+    lander(spec, at).land(0, 10)
+    mapping = ColumnMapping(at.delta_path(SPEC))
+    mapping.switch_on()
+    assert found(at) == set()
+    mapping.rename_partition("city", "town")
+    assert [row["town"] for row in seen_rows(at.delta_path(SPEC))] == [CITY.format(number % 3) for number in range(10)]
+    assert found(at) == set()
+    mapping.add("city")
+    assert found(at) == set()

@@ -76,8 +76,6 @@ COLLEAGUES = (
     ),
     Colleague("drop column", (_MAPPING, "ALTER TABLE {t} DROP COLUMN city"), append="columnMapping", replace="columnMapping"),
     Colleague("check", ("ALTER TABLE {t} ADD CONSTRAINT early CHECK (id < 25)",), append="checkConstraints .*early"),
-    Colleague("not null", ("ALTER TABLE {t} ALTER COLUMN id SET NOT NULL",)),
-    Colleague("struct not null", ("ALTER TABLE {t} ALTER COLUMN _kafka SET NOT NULL",), append="invariants"),
     Colleague(
         "default",
         (_set("delta.feature.allowColumnDefaults", "supported"), "ALTER TABLE {t} ALTER COLUMN city SET DEFAULT 'x'"),

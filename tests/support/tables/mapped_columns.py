@@ -44,6 +44,12 @@ class ColumnMapping:
         """Rename a column, or a field of a struct in a list."""
         self._owner(path, lambda fields, at: fields[at].update(name=name))
 
+    def rename_partition(self, name: str, new: str) -> None:
+        """Rename a partition column, in the list of these, too."""
+        columns = self._metadata["partitionColumns"]
+        self._metadata["partitionColumns"] = [new if one == name else one for one in columns]
+        self.rename(name, new)
+
     def drop(self, path: str) -> None:
         """Drop one."""
         self._owner(path, lambda fields, at: fields.pop(at) and None)
