@@ -190,7 +190,7 @@ def target(name: str, end: int, committed_at: float | None) -> Target:
     """Return a target that has landed so far."""
     coverage = {"src": TopicOffsets(topic_id="id", partitions={0: ((0, end),)})}
     table = SimpleNamespace(spec=SimpleNamespace(id=name))
-    found = Target(cast(Any, table), cast(Any, SimpleNamespace(coverage=coverage, version=str(end))))
+    found = Target(cast(Any, table), cast(Any, SimpleNamespace(coverage=coverage, version=str(end), entry=None)))
     found.last_commit_at = committed_at
     return found
 
