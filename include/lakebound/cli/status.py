@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lakebound.landing.brokers import BrokerView
     from lakebound.ledger.marks import NextOffsets
     from lakebound.local.stack import ServiceStatus
+    from lakebound.settings import Settings
 
 MAX_PARTITIONS_SHOWN = 8
 
@@ -46,7 +47,7 @@ def status(
     loaded = shown_pipelines(settings)
     airflow = airflow_health(settings)
     paused = (airflow.paused if airflow is not None else None) or {}
-    pipelines = pipeline_statuses(settings, pipeline, paused, loaded)
+    pipelines = [_with_small_files(one, settings) for one in pipeline_statuses(settings, pipeline, paused, loaded)]
     if pipeline is not None and not pipelines:
         raise UnknownPipelineError(pipeline, list(loaded.specs), settings.pipelines)
     chosen = [spec for name, spec in loaded.specs.items() if pipeline in (None, name)]
@@ -71,6 +72,19 @@ def status(
     _print_pipelines(pipelines)
     for problem in (*loaded.problems, *silent):
         show(problem)
+
+
+def _with_small_files(found: PipelineStatus, settings: Settings) -> PipelineStatus:
+    """Return the status with a note of each table whose small files become more, although maintenance runs."""
+    from lakebound.control.folder import ControlFolder
+    from lakebound.operations.maintenance.health_history import read_health_history
+    from lakebound.operations.maintenance.keeping_up import not_keeping_up
+
+    try:
+        told = not_keeping_up(read_health_history(ControlFolder(settings.home, found.pipeline)))
+    except OSError:
+        return found  # it is only for looking at
+    return found.model_copy(update={"notes": (*found.notes, *told)}) if told else found
 
 
 def _body(
