@@ -76,6 +76,17 @@ def test_every_link_leads_somewhere_and_every_command_exists(page: Path) -> None
     assert list(missing_names(page)) == []
 
 
+def test_every_line_of_who_may_do_what_names_tests_that_are_there() -> None:
+    text = (REPOSITORY / "docs" / "security.md").read_text()
+    lines = [line for line in text.split("\n") if line.startswith("| ") and not line.startswith("| ---")]
+    rows = [line for line in lines if not line.startswith(("| who ", "| in the YAML ", "| what "))]
+    assert len(rows) >= 13
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)`", row)
+        assert named, f"no test is named: {row[:80]}"
+        assert all((REPOSITORY / one).exists() for one in named), named
+
+
 def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
