@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from tests.support.readers.bugs import BUGS
@@ -179,6 +180,15 @@ def test_null_of_list(at: Places) -> None:
     make(ICEBERG, at, pa.list_(pa.float64()), [[[1.0], None]])
     with pytest.raises(ValueError, match="Cannot explicitly project List or Map"):
         pyiceberg(at, "v is null")
+
+
+def test_null_of_structs_is_empty(at: Places) -> None:
+    element = pa.struct([("b", pa.int64())])
+    make(ICEBERG, at, pa.list_(pa.field("element", element)), [[None, [], [{"b": 1}]]])
+    table = foreign_iceberg(ICEBERG, at)
+    assert table.scan().to_arrow()["v"].to_pylist() == [[], [], [{"b": 1}]]
+    (file,) = table.inspect.files()["file_path"].to_pylist()
+    assert pq.read_table(file.removeprefix("file://"))["v"].to_pylist() == [None, [], [{"b": 1}]], "the file is right"
 
 
 def test_literal_beyond_older_files(at: Places) -> None:
