@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from tests.support.forked_python import run_forked
 from tests.support.stores import expected, landing
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
+from tests.support.streams.long_form import LONG_FORM
 
 from lakebound.errors import (
     CommitRefusedError,
@@ -24,6 +26,7 @@ from lakebound.errors import (
     LeaseLostError,
     StoreLedgerLostError,
     StoreNotEmptyError,
+    TableMismatchError,
 )
 from lakebound.spec.to_stores import ToStoreSpec
 
@@ -148,6 +151,49 @@ def test_a_ledger_that_vanishes_while_its_application_runs_is_not_an_empty_store
     world.assert_holds(2 * BATCH)
     with pytest.raises(StoreNotEmptyError):
         StoreLander(world.home, world.spec, 2)
+
+
+@pytest.mark.parametrize("what", ["rows"])
+@pytest.mark.parametrize("seed", range(200 if LONG_FORM else 4))
+def test_rows_and_tombstones_fold_to_the_newest_of_each_key_across_restarts_replays_and_cuts(
+    world: World, what: str, seed: int
+) -> None:
+    dice = random.Random(seed)
+    history = [(f"card-{dice.randrange(5)}", None if dice.random() < 0.4 else number) for number in range(120)]
+    cuts = [b"COMMIT"] if world.spec.postgres is not None else [b"EVAL"]
+    epoch, app, stale = 1, StoreLander(world.home, world.spec, 1), None
+    while app.next_offset < len(history):
+        step = dice.choice(["land", "land", "restart", "answer lost", "not arrived", "zombie"])
+        if step == "restart":
+            epoch += 1
+            stale, app = app, StoreLander(world.home, world.spec, epoch)
+        if step == "answer lost":
+            world.proxy.cut_after = dice.choice(cuts)
+        elif step == "not arrived":
+            world.proxy.cut_before = dice.choice(cuts)
+        end = min(len(history), app.next_offset + dice.randint(1, 12))
+        if step == "zombie" and stale is not None and stale.next_offset < end:
+            # It holds itself for the owner, and lands again what is landed: an older tombstone among it.
+            stale.lease.write_text(str(stale.epoch))
+            with pytest.raises(LeaseLostError):
+                stale.land_history(history, end)
+            app.lease.write_text(str(app.epoch))
+        app.land_history(history, end)
+        world.proxy.cut_after = world.proxy.cut_before = None
+        assert world.read() == expected.folded(history[:end]), (seed, step, end)
+
+    app.target.empty()
+    again = StoreLander(world.home, world.spec, epoch + 1)
+    again.land_history(history, len(history))
+    assert world.read() == expected.folded(history), "a store that is built again has no key that went"
+
+
+@pytest.mark.parametrize("what", ["rows"])
+def test_rows_that_no_entry_counts_are_not_taken_for_tombstones(world: World, what: str) -> None:
+    app = StoreLander(world.home, world.spec, 1)
+    with pytest.raises(TableMismatchError, match="2 of its 1 rows are on this machine"):
+        app._commit(app.write(0, 2), app._draft("land", 0, 1))
+    assert world.read() == {}
 
 
 @pytest.mark.parametrize("what", ["rows"])

@@ -114,7 +114,7 @@ def test_a_value_that_fits_is_landed(rows: list[Row], index: int) -> None:
 
 def test_the_reasons_that_a_release_tries_are_those_of_the_decoder(rows: list[Row]) -> None:
     given = {row[PROBLEM].partition("\t")[0] for row in rows if row[PROBLEM] is not None}
-    assert given | {"unknown_field", "transform"} == set(DECODER_REASONS)
+    assert given | {"unknown_field", "transform", "unreadable_key"} == set(DECODER_REASONS)
 
 
 def test_every_row_says_where_it_came_from(session: SparkSession) -> None:

@@ -4,6 +4,6 @@ Other rooms import ``claims``, ``complete_hours``, ``connection``, ``ddl``, ``di
 ``limits``, ``load``, ``maintenance``, ``named_files``, ``objectives``, ``partition_warnings``, ``pipeline``,
 ``placed``, ``postgres``, ``problem_lines``, ``real_time``, ``reference``, ``schema``, ``secret_bindings``,
 ``secret_uses``, ``secrets``, ``source``, ``spark``, ``spark_rules``, ``state_store``, ``table``, ``table_properties``,
-``times``, ``to_stores``, ``to_topics``, ``value``, ``wanted_bindings``, ``warehouse``, ``warehouses_file``,
-``yaml_model`` and ``yaml_source``.
+``times``, ``to_stores``, ``to_topics``, ``tombstones``, ``value``, ``wanted_bindings``, ``warehouse``,
+``warehouses_file``, ``yaml_model`` and ``yaml_source``.
 """

@@ -19,7 +19,8 @@ from lakebound.spec.spark import SparkSpec
 from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
-from lakebound.spec.value import ValueSpec
+from lakebound.spec.tombstones import DELETE, NullValues, delete_problem
+from lakebound.spec.value import BytesValueSpec, ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
 _INTERVAL = re.compile(r"(\d+) ?(ms|s|m)")
@@ -43,8 +44,10 @@ class PipelineSpec(Frozen):
     topics: tuple[str, ...] = Field(min_length=1, description="Kafka topics that are read.")
     connection: ConnectionSpec
     value: ValueSpec = Field(description="How the values of the records are decoded.")
-    null_values: Literal["quarantine", "skip"] = Field(
-        default="quarantine", description="What happens to tombstones, that is, records without a value."
+    null_values: NullValues = Field(
+        default="quarantine",
+        description="What happens to tombstones, that is, records without a value. delete: the key of the record is removed "
+        "from to_stores; tables and topics skip the record. See docs/how-to/stores.md.",
     )
     start_from: Literal["earliest", "latest"] = Field(
         default="earliest",
@@ -195,6 +198,14 @@ class PipelineSpec(Frozen):
         ids = [one.id for one in self.to_stores]
         if len(set(ids)) != len(ids):
             raise ValueError("to_stores: a store is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _deletable(self) -> PipelineSpec:
+        if self.null_values == DELETE:
+            problem = delete_problem(self.to_stores, of_bytes=isinstance(self.value, BytesValueSpec))
+            if problem is not None:
+                raise ValueError(f"null_values: {problem}")
         return self
 
     @model_validator(mode="after")

@@ -4,5 +4,5 @@ Other rooms import ``batch``, ``decode``, ``direct``, ``doubtful``, ``explained`
 ``lane_choice``, ``lanes``, ``local_relation``, ``local_transform``, ``message_bounds``, ``plan_keeper``, ``quarantine``,
 ``quarantine_landing``, ``quarantine_sampling``, ``raised``, ``records``, ``rehearsal``, ``report``, ``rescue``, ``row_hours``,
 ``row_numbers``, ``row_writer``, ``schema``, ``session_settings``, ``spark_objects``, ``store_bounds``, ``targets``,
-``topic_rows``, ``transform`` and ``transform_plan``.
+``tombstones``, ``topic_rows``, ``transform`` and ``transform_plan``.
 """

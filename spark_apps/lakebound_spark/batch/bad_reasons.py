@@ -18,6 +18,7 @@ from lakebound_spark.batch.observation import watch
 
 REASONS = (
     "null_value",
+    "unreadable_key",
     "empty_value",
     "not_utf8",
     "not_an_object",

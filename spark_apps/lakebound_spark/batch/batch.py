@@ -23,6 +23,7 @@ from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.marks import NextOffsets
 from lakebound.operations.replay.chunks import chunks
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
@@ -47,6 +48,7 @@ from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
 from lakebound_spark.batch.seen_records import Observed, all_of, observed_by, seen_columns
 from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.tombstones import Deletions, Tombstones, TombstonesMismatchError, skipped_columns, write_tombstones
 from lakebound_spark.batch.transform import Transform
 
 log = logging.getLogger(__name__)
@@ -89,6 +91,7 @@ class BatchLander:
         direct: DirectLane | None = None,
         rescuer: Rescuer | None = None,
         raising: RaisingRecords | None = None,
+        tombstones: Tombstones | None = None,
         cores: int = 2,
         on_cluster: bool = False,
     ) -> None:
@@ -101,6 +104,7 @@ class BatchLander:
         self._direct = direct
         self._rescuer = rescuer
         self._raising = raising
+        self._tombstones = tombstones
         self._has_transform = spec.transform is not None
         # Spark makes the JSON for topics of what the driver read, too.
         has_transform = self._has_transform or bool(spec.to_topics)
@@ -203,6 +207,13 @@ class BatchLander:
         tag = f"{self._writer.epoch}-{report.batch}-{uuid.uuid4().hex[:8]}"
         began, raised_before = time.perf_counter(), report.reasons[RAISED]
         work, (written, observed, lane) = self._write_what_lands(work, tag, report)
+        deleting: Mapping[str, list[DataFile]] = {}
+        deletions = self._deletions(work, observed, report)
+        if deletions is not None:
+            bad = deletions.bad.num_rows
+            observed = replace(observed, bad=observed.bad + bad, skipped=observed.skipped - bad)
+            tables = [target.table for target in work.targets]
+            deleting = write_tombstones(deletions.rows, tables, f"{tag}-d")
         written_by: WrittenBy = "cluster" if lane == "cluster" else "driver"
         faults.reach("after_data_files", written_by)
         if "isolate" not in report.durations_ms:
@@ -210,7 +221,7 @@ class BatchLander:
         self._batches_since_bad = 0 if observed.bad else self._batches_since_bad + 1
         with report.timed("verify"):
             verify()
-        self._land_quarantine(work, tag, written_by, report, observed)
+        self._land_quarantine(work, tag, written_by, report, observed, None if deletions is None else deletions.bad)
         counts = Counts(
             read=observed.read,
             filtered=observed.read - observed.bad - written.records,
@@ -218,7 +229,8 @@ class BatchLander:
             quarantined=observed.bad,
             rows=written.rows,
         )
-        self._commit(work, counts, written, written_by, observed, report)
+        files = {target.id: [*written.files.get(target.id, ()), *deleting.get(target.id, ())] for target in work.targets}
+        self._commit(work, counts, replace(written, files=files), written_by, observed, report)
         if self._raising is not None:
             taken = observed.read - observed.bad - observed.skipped
             self._raising.landed(taken, report.reasons[RAISED] - raised_before)
@@ -321,32 +333,67 @@ class BatchLander:
         # The star puts a view that a transform has made of the records into the action's plan (``observation``).
         return self._transform(good_columns(records.rows)).select("*"), records
 
-    def _land_quarantine(self, work: _Work, tag: str, written_by: WrittenBy, report: BatchReport, observed: Observed) -> None:
-        """Commit the bad records before the tables commit their coverage of them, so that none can fall between."""
+    def _deletions(self, work: _Work, observed: Observed, report: BatchReport) -> Deletions | None:
+        """Return what becomes of the tombstones of a batch; None where it has none, or where they are skipped."""
+        if self._tombstones is None or not observed.skipped:
+            return None
+        with report.timed("tombstones"):
+            found = observed.skipped_rows
+            if found is None:
+                found = collect(skipped_columns(work.decoder.decode(work.records.frame)))
+            if found.num_rows != observed.skipped:
+                raise TombstonesMismatchError(observed.skipped, found.num_rows)
+            return self._tombstones.judged(found)
+
+    def _land_quarantine(
+        self,
+        work: _Work,
+        tag: str,
+        written_by: WrittenBy,
+        report: BatchReport,
+        observed: Observed,
+        tombstones: pa.Table | None,
+    ) -> None:
+        """Commit the bad records before the tables commit their coverage of them, so that none can fall between.
+
+        Args:
+            work: The records.
+            tag: Of the batch.
+            written_by: Who wrote its rows.
+            report: Of the batch.
+            observed: Counts the tombstones that go to quarantine as bad ones.
+            tombstones: These, as rows of the quarantine table; None where none was looked at.
+        """
         if not observed.bad:
             self._quarantine.pass_over(work.offsets)
             return
         with report.timed("quarantine"):
             rows: pa.Table | DataFrame
-            if observed.bad_rows is not None:
-                rows = observed.bad_rows
+            if tombstones is not None and tombstones.num_rows == observed.bad:
+                rows = tombstones
+            elif observed.bad_rows is not None:
+                rows = observed.bad_rows if tombstones is None else pa.concat_tables([observed.bad_rows, tombstones])
             else:
                 suspects = work.records.frame
                 if observed.bad_offsets is not None:
                     suspects = suspects.where(F.col("offset").between(*observed.bad_offsets))
                 rows = quarantine_columns(work.decoder.decode(suspects))
+                if tombstones is not None and tombstones.num_rows:
+                    rows = rows.union(work.records.session.createDataFrame(tombstones))
             report.reasons += self._quarantine.land(work.offsets, BadRecords(rows, observed.bad, tag, written_by, report.batch))
 
     def _commit(
         self, work: _Work, counts: Counts, written: Written, written_by: WrittenBy, observed: Observed, report: BatchReport
     ) -> None:
-        if not written.rows:
-            for target in work.targets:
+        for target in work.targets:
+            if not written.files[target.id]:
                 target.remember(work.offsets, counts)
+        targets = [target for target in work.targets if written.files[target.id]]
+        if not targets:
             return
 
         hour_column = self._how.get("hour_column")
-        hours = None if hour_column is None else hour_column.told(written.hours)
+        hours = None if hour_column is None or not written.rows else hour_column.told(written.hours)
 
         def commit(target: Target) -> None:
             with report.timed(f"commit {target.id}"):
@@ -362,7 +409,7 @@ class BatchLander:
                 )
 
         # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
-        futures = [self._pool.submit(commit, target) for target in work.targets]
+        futures = [self._pool.submit(commit, target) for target in targets]
         errors = [error for future in futures if (error := future.exception()) is not None]
         if errors:
             raise errors[0]

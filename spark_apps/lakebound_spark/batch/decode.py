@@ -29,7 +29,8 @@ from lakebound_spark.batch.row_writer import KEY_FIELDS
 PROBLEM = "_problem"
 """Null for a record that can be landed; else the reason, a tab, and the detail in words."""
 SKIPPED = "null_value_skipped"
-"""Reason of a tombstone that the pipeline skips: counted as filtered, not put into quarantine."""
+"""Reason of a tombstone that gives no row, because the pipeline skips it, or deletes its key from the stores: counted as
+filtered, not put into quarantine (where its key cannot be read, ``lakebound_spark.batch.tombstones`` does)."""
 VALUE = "_value"
 """The record's bytes."""
 _BODY = "_body"
@@ -154,7 +155,7 @@ def is_bad() -> Column:
 
 
 def is_skipped() -> Column:
-    """Return the condition that the pipeline passes over a decoded record."""
+    """Return the condition that a decoded record is a tombstone that gives no row."""
     return F.col(PROBLEM).eqNullSafe(F.lit(SKIPPED))
 
 
@@ -203,7 +204,7 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, 
 
 
 def _null_problem(spec: PipelineSpec) -> str:
-    return SKIPPED if spec.null_values == "skip" else "null_value\tthe record has no value"
+    return "null_value\tthe record has no value" if spec.null_values == "quarantine" else SKIPPED
 
 
 def _infinite(value: Column, kind: DataType) -> Column | None:

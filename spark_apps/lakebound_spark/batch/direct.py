@@ -52,7 +52,7 @@ _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
 
 _MOST_BAD_BYTES = 64 * 1024 * 1024
-"""Of one batch: unlike its rows, its bad records are held until its end."""
+"""Of one batch: unlike its rows, its bad records are held until its end; so are the keys of its tombstones."""
 
 
 class DirectLane:
@@ -111,8 +111,8 @@ class DirectLane:
         try:
             with closing(self._slices(offsets, timed)) as slices:
                 for one in slices:
-                    rows, bad = self._with_doubtful(one, session, timed)
-                    seen.add(one.records, rows.num_rows, bad)
+                    rows, bad, skipped = self._with_doubtful(one, session, timed)
+                    seen.add(one.records, rows.num_rows, bad, skipped)
                     rows, raised = self._transformed(session, rows, one.records, search, timed)
                     seen.add_bad(raised)
                     if not rows.num_rows:
@@ -223,14 +223,19 @@ class DirectLane:
         taken = records.at(sure)
         return _Slice(records, rows_of_records(taken, self._decode(taken), self._topic_ids), sure, doubts)
 
-    def _with_doubtful(self, one: _Slice, session: SparkSession, timed: Timed) -> tuple[pa.Table, pa.Table | None]:
-        """Return the rows of a slice, and its bad records as rows of the quarantine table; None where none was doubtful."""
+    def _with_doubtful(
+        self, one: _Slice, session: SparkSession, timed: Timed
+    ) -> tuple[pa.Table, pa.Table | None, pa.Table | None]:
+        """Return the rows of a slice, its bad records as rows of the quarantine table, and the keys of its tombstones.
+
+        None for what nobody asks for, and where none was doubtful.
+        """
         if not one.doubts:
-            return one.rows, None
+            return one.rows, None, None
         with timed("doubts_decode"), _refused_where_it_raises("Spark's decoder"):
             by_spark = self._decode_by_spark(session, one.records.at(one.doubts))
         order = np.argsort([*one.sure, *(one.doubts[position] for position in by_spark.positions)])
-        return pa.concat_tables([one.rows, by_spark.rows.cast(one.rows.schema)]).take(order), by_spark.bad
+        return pa.concat_tables([one.rows, by_spark.rows.cast(one.rows.schema)]).take(order), by_spark.bad, by_spark.skipped
 
 
 @contextmanager
@@ -322,9 +327,11 @@ class _Seen:
     value_bytes: int = 0
     timestamps_ms: tuple[int, int] | None = None
     bad: list[pa.Table] = field(default_factory=list)
+    skipped_rows: list[pa.Table] = field(default_factory=list)
 
-    def add(self, records: RecordColumns, good: int, bad: pa.Table | None) -> None:
+    def add(self, records: RecordColumns, good: int, bad: pa.Table | None, skipped: pa.Table | None) -> None:
         self.add_bad(bad)
+        self._add_skipped(skipped)
         self.read += len(records)
         self.skipped += len(records) - good - (bad.num_rows if bad is not None else 0)
         # Without a Python call per record: a backlog's slices are read meanwhile.
@@ -341,6 +348,12 @@ class _Seen:
             if sum(table.nbytes for table in self.bad) > _MOST_BAD_BYTES:
                 raise DirectReadRefusedError("its bad records are more than the driver holds at once")
 
+    def _add_skipped(self, skipped: pa.Table | None) -> None:
+        if skipped is not None and skipped.num_rows:
+            self.skipped_rows.append(skipped)
+            if sum(table.nbytes for table in self.skipped_rows) > _MOST_BAD_BYTES:
+                raise DirectReadRefusedError("its tombstones are more than the driver holds at once")
+
     def observed(self) -> Observed:
         return Observed(
             read=self.read,
@@ -350,4 +363,5 @@ class _Seen:
             timestamps_ms=self.timestamps_ms,
             bad_offsets=None,
             bad_rows=pa.concat_tables(self.bad) if self.bad else None,
+            skipped_rows=pa.concat_tables(self.skipped_rows) if self.skipped_rows else None,
         )

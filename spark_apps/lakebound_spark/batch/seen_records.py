@@ -21,11 +21,12 @@ class Observed:
     Attributes:
         read: Records.
         bad: Those that go to quarantine.
-        skipped: Tombstones that the pipeline passes over: the transform does not get them.
+        skipped: Tombstones that give no row: the transform does not get them.
         value_bytes: Of all records.
         timestamps_ms: Kafka's earliest and latest.
         bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
         bad_rows: The bad ones as rows of the quarantine table; None where they were not collected.
+        skipped_rows: ``_kafka`` and ``_key`` of the skipped ones; None where they were not collected.
     """
 
     read: int
@@ -35,6 +36,7 @@ class Observed:
     timestamps_ms: tuple[int, int] | None
     bad_offsets: tuple[int, int] | None
     bad_rows: pa.Table | None
+    skipped_rows: pa.Table | None = None
 
 
 def seen_columns() -> tuple[Column, ...]:

@@ -12,14 +12,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType
 
+from lakebound.landing.to_stores.record_keys import MOST_KEY_BYTES
 from lakebound.landing.to_stores.store_rows import staged_schema
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound_spark.batch.landable import some_value
 from lakebound_spark.column_names import column_named
 
-MOST_KEY_BYTES = 512
-"""An index of PostgreSQL takes some 2,700 bytes."""
 LARGEST_SUMMAND = 10**12
 """A bucket holds 64 bits: nine million of these. A server that refuses a sum would refuse it for ever."""
 _NUL = "\x00"

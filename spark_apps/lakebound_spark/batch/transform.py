@@ -28,6 +28,7 @@ from lakebound.first_line import first_line
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import good_columns, make_decoder
 from lakebound_spark.batch.quiet_spark import without_quotes
+from lakebound_spark.batch.row_keys import key_refusal
 from lakebound_spark.batch.session_settings import own_settings
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source, may_multiply, refusal, shape
 
@@ -215,7 +216,7 @@ def _planned(spec: PipelineSpec, transform: Transform, records: DataFrame) -> Da
         raise TransformRefusedError(
             spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame; end it with return"
         )
-    reason_of_plan = refusal(output)
+    reason_of_plan = refusal(output) or key_refusal(spec, output)
     if reason_of_plan is not None:
         raise TransformRefusedError(spec.pipeline, name, reason_of_plan)
     return output

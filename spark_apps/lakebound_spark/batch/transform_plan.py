@@ -63,6 +63,29 @@ def not_numbered(output: DataFrame) -> str | None:
     return None
 
 
+def passes_on(output: DataFrame, name: str) -> bool:
+    """Whether a column of a function's output is the records' own column of that name, as it was.
+
+    Args:
+        output: What the function made of records under ``SOURCE_ALIAS``.
+        name: Of the column.
+    """
+    root = output._jdf.queryExecution().analyzed()
+    path = path_to_source(root) or []
+    wanted = next((id_of(one) for one in items_of(root.output()) if one.name() == name), None)
+    for node in path:
+        if node.nodeName() != "Project":
+            continue
+        made = next((one for one in items_of(node.projectList()) if id_of(one) == wanted), None)
+        if made is not None and made.nodeName() == "Alias":
+            made = made.child()
+        if made is None or made.nodeName() != "AttributeReference":
+            return False
+        wanted = id_of(made)
+    source = _source_below(path, root)
+    return wanted in [id_of(one) for one in items_of(source.output()) if one.name() == name]
+
+
 def shape(output: DataFrame) -> tuple[Any, ...]:
     """Return what tells plans apart that are judged differently: nodes, kinds of join, and whether they are deterministic.
 

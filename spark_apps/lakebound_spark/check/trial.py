@@ -10,6 +10,8 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
@@ -19,6 +21,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
+from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.batch.explained import explained
@@ -28,7 +31,8 @@ from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
-from lakebound_spark.batch.schema import table_schema
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.tombstones import make_tombstones, skipped_columns
 from lakebound_spark.batch.transform import Transform, load_transform, planned_input, planned_output
 from lakebound_spark.check.mistakes import failed_on_records
 from lakebound_spark.check.plan import check
@@ -117,6 +121,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         # What a transform raises on more than single records is an answer, too: a stream would fail with it.
         found.problems.append(failed_on_records(spec, exc))
         return found
+    bad = pa.concat_tables([bad, _with_unreadable_keys(session, spec, sample, output.schema).cast(bad.schema)])
     found.bad, found.rows = bad.num_rows, made.num_rows
     found.landed = len(set(_places(made)))
     found.filtered = found.read - found.bad - found.landed
@@ -166,6 +171,15 @@ def land_in_memory(
         made = transform(good_columns(decoder.decode(records))).toArrow()
     made, _ = numbered(made)
     return made, explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
+
+
+def _with_unreadable_keys(session: SparkSession, spec: PipelineSpec, sample: TopicSample, output: StructType) -> pa.Table:
+    """Return the tombstones whose key names no row of the stores, as rows of the quarantine."""
+    tombstones = make_tombstones(spec, normalise_schema(to_arrow_schema(output)))
+    if tombstones is None:
+        return QUARANTINE_SCHEMA.empty_table()
+    records = session.createDataFrame(kafka_columns(sample.records))
+    return tombstones.judged(skipped_columns(make_decoder(spec, sample.topic_ids).decode(records)).toArrow()).bad
 
 
 def _layouts(run: RunSpec) -> list[FileLayout]:

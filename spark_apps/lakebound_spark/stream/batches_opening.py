@@ -41,6 +41,7 @@ from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.store_bounds import store_bounds
 from lakebound_spark.batch.targets import Target
+from lakebound_spark.batch.tombstones import make_tombstones
 from lakebound_spark.batch.topic_rows import with_json, without_json
 from lakebound_spark.batch.transform import load_transform, planned_input, planned_output
 from lakebound_spark.batch.transform_plan import may_multiply
@@ -170,7 +171,8 @@ def open_in_batches(
         else None
     )
     raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
-    decoding = SparkDecoding(decoder)
+    tombstones = make_tombstones(spec, plain)
+    decoding = SparkDecoding(decoder, keeps_skipped=tombstones is not None)
     direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, decoding, local, raising)
     cores = session.sparkContext.defaultParallelism
     own_places = partial(read_places, spec.quarantine_table, run.places)
@@ -189,6 +191,7 @@ def open_in_batches(
         direct=direct,
         rescuer=rescuer,
         raising=raising,
+        tombstones=tombstones,
         cores=cores,
         on_cluster=not is_local(str(session.sparkContext.master)),
     )

@@ -89,6 +89,17 @@ def counts_in_postgres(connection: psycopg.Connection[Any], name: str) -> Counte
     return found
 
 
+def folded(records: list[tuple[str, int | None]]) -> dict[str, int]:
+    """Return what a store holds of records of key and number, one after the other; of a tombstone the number is None."""
+    held: dict[str, int] = {}
+    for key, number in records:
+        if number is None:
+            held.pop(key, None)
+        else:
+            held[key] = number
+    return held
+
+
 Contents = dict[tuple[str, ...], dict[str, int | str]]
 """What is in a store, whatever it holds: the fields of each key, or the counters of each key, window and begin of a bucket."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}

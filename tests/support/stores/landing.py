@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ import pyarrow as pa
 
 from lakebound.errors import LeaseLostError
 from lakebound.landing.to_stores.open_store import connect_store
-from lakebound.landing.to_stores.store_rows import staged_schema
+from lakebound.landing.to_stores.store_rows import staged_schema, tombstone_rows
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, high_water_marks, new_commit_id
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.fitting import fit_rows
 from lakebound.tables.table import KAFKA_TYPE, DataFile
 from tests.support.stores.expected import amount, card
 
@@ -87,19 +89,43 @@ class StoreLander:
         for _ in range(batches):
             self.land(self.next_offset, self.next_offset + BATCH)
 
+    def land_history(self, history: Sequence[tuple[str, int | None]], end: int) -> Committed:
+        """Land the records of a history after what the ledger holds, up to an offset; of a tombstone the number is None.
+
+        Rows and tombstones wait in files of their own, as a batch writes them, and the newest ones come first.
+        """
+        start = self.next_offset
+        numbered = [(offset, *history[offset]) for offset in reversed(range(start, end))]
+        rows = [(offset, key, number) for offset, key, number in numbered if number is not None]
+        gone = [(offset, key) for offset, key, number in numbered if number is None]
+        schema = self.target.schema()
+        files: list[DataFile] = []
+        if gone:
+            keys = pa.array([key for _, key in gone], schema.field("card").type)
+            waiting = tombstone_rows("card", keys, _kafka([offset for offset, _ in gone]))
+            files += write_data_files(fit_rows(waiting, schema), self.target.layout(), uuid.uuid4().hex)
+        if rows:
+            columns = {
+                "card": pa.array([key for _, key, _ in rows]),
+                "number": pa.array([number for _, _, number in rows], pa.int64()),
+                "_kafka": _kafka([offset for offset, _, _ in rows]),
+            }
+            table = fit_rows(pa.table(columns), schema)
+            files += write_data_files(table, self.target.layout(), uuid.uuid4().hex)
+        draft = self._draft("land", start, end).model_copy(
+            update={"filtered": len(gone), "landed": len(rows), "rows": len(rows)}
+        )
+        return self._commit(files, draft)
+
     def write(self, start: int, end: int) -> list[DataFile]:
         """Write the rows of a range as files that wait for a commit; the newest record of a key comes first."""
         numbers = range(end - 1, start - 1, -1)
-        kafka = [
-            {"topic": SOURCE, "topic_id": "source-id", "partition": 0, "offset": n, "timestamp": None, "ordinal": 0}
-            for n in numbers
-        ]
         columns = {
             "card": pa.array([card(n) for n in numbers]),
             "number": pa.array(numbers, pa.int64()),
             "amount": pa.array([amount(n) for n in numbers], pa.int32()),
             "paid_at": pa.array([(self.first_second + n) * 1_000_000 for n in numbers], pa.timestamp("us", tz="UTC")),
-            "_kafka": pa.array(kafka, KAFKA_TYPE),
+            "_kafka": _kafka(numbers),
         }
         schema = self.target.schema()
         rows = pa.table([columns[name] for name in schema.names], schema=schema)
@@ -124,6 +150,11 @@ class StoreLander:
             rows=end - start,
             lane="driver" if end > start else None,
         )
+
+
+def _kafka(numbers: Sequence[int]) -> pa.Array:
+    place = {"topic": SOURCE, "topic_id": "source-id", "partition": 0, "timestamp": None, "ordinal": 0}
+    return pa.array([{**place, "offset": number} for number in numbers], KAFKA_TYPE)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.landing.rollup_recorder import Lane
@@ -19,7 +20,9 @@ from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
+from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
+from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.batch import BatchLander
 from lakebound_spark.batch.decode import make_decoder, value_schema
 from lakebound_spark.batch.direct import DirectLane
@@ -34,6 +37,7 @@ from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.tombstones import make_tombstones
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_input, planned_output
 from lakebound_spark.batch.transform_plan import may_multiply
 from tests.oracle import read_delta, read_iceberg
@@ -49,6 +53,7 @@ class Sent:
     first: int
     values: Sequence[bytes | None]
     stamps_ms: Sequence[int]
+    keys: Sequence[bytes | None] | None = None
 
     @property
     def end(self) -> int:
@@ -60,13 +65,14 @@ class Sent:
         """As the driver's own consumer gives them."""
         count = len(self.values)
         numbers = list(range(self.first, self.end))
-        return RecordColumns([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], [b"k"] * count, [*self.values])
+        keys = [b"k"] * count if self.keys is None else [*self.keys]
+        return RecordColumns([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], keys, [*self.values])
 
     def frame(self, session: SparkSession) -> DataFrame:
         """As Spark's Kafka source gives them."""
         count = len(self.values)
         columns = {
-            "key": pa.array([b"k"] * count, pa.binary()),
+            "key": pa.array(self.records.keys, pa.binary()),
             "value": pa.array(self.values, pa.binary()),
             "topic": pa.array([TOPIC] * count),
             "partition": pa.array([0] * count, pa.int32()),
@@ -104,7 +110,8 @@ class Reader:
         assert wanted == offsets(start, stop) and sent.first <= start < stop <= sent.end
         bounds = [start - sent.first + (stop - start) * number // self.slices for number in range(self.slices + 1)]
         for first, end in pairwise(bounds):
-            yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end]).records
+            keys = None if sent.keys is None else sent.keys[first:end]
+            yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end], keys).records
 
     def close(self) -> None:
         """Holds nothing."""
@@ -125,7 +132,7 @@ class LandedRows:
 
 @dataclass
 class LaneWorld:
-    """A pipeline with all its batches in one lane."""
+    """A pipeline with all its batches in one lane. ``others`` are its targets beside the tables, as they stand."""
 
     session: SparkSession
     folder: Path
@@ -135,12 +142,14 @@ class LaneWorld:
     has_transform: bool = False
     versions: Callable[[], Mapping[str, str]] = dict
     slices: int = 2
+    others: Sequence[LandingTarget] = ()
 
     def __post_init__(self) -> None:
         self.at = places(self.folder)
         output = planned_output(self.session, self.spec, self.transform)
         writer = Writer(self.spec.pipeline, 1, lambda: None, attempts=3, quarantine=self.spec.quarantine_table.id)
         self.targets = targets = [self._open(one, table_schema(output.schema, one), writer) for one in self.spec.tables]
+        targets += [Target(one, one.read_ledger()) for one in self.others]
         quarantine = self._open(self.spec.quarantine_table, QUARANTINE_SCHEMA, writer)
         layouts = [target.table.layout() for target in targets]
         self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
@@ -151,7 +160,7 @@ class LaneWorld:
         self._reader = Reader(self.slices)
         direct = None
         if self.way == "direct" and self._decode is not None:
-            by_spark = SparkDecoding(make_decoder(self.spec, IDS))
+            by_spark = SparkDecoding(make_decoder(self.spec, IDS), keeps_skipped=self.spec.null_values == "delete")
             direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local, raising)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
         self.lander = BatchLander(
@@ -169,6 +178,7 @@ class LaneWorld:
             },
             direct=direct,
             raising=raising,
+            tombstones=make_tombstones(self.spec, normalise_schema(to_arrow_schema(output.schema))),
         )
         self.lander._ways = OneWay(self.way)  # type: ignore[assignment]
         self.counts = Counts()

@@ -15,8 +15,9 @@ from lakebound.errors import TableMismatchError
 from lakebound.landing.to_stores.bucket_counts import bucket_counts
 from lakebound.landing.to_stores.postgres_statements import column_problem, table_columns
 from lakebound.landing.to_stores.redis_script import packed
-from lakebound.landing.to_stores.store_rows import last_of_each_key, row_changes, staged_schema, texts
+from lakebound.landing.to_stores.store_rows import last_of_each_key, row_changes, staged_schema, texts, tombstone_rows
 from lakebound.spec.to_stores import CountersSpec, ToStoreSpec
+from lakebound.tables.fitting import fit_rows
 from lakebound.tables.table import KAFKA_TYPE
 
 POSTGRES = {"host": "db", "database": "shop", "username": "lake", "password": {"env": "LAKEBOUND_SECRET_X"}}
@@ -65,6 +66,21 @@ def test_a_key_goes_where_its_last_row_says_so() -> None:
     assert found.rows is not None
     assert found.gone is not None
     assert (found.rows.to_pylist(), sorted(found.gone.to_pylist())) == ([{"card": "b"}], ["a", "c"])
+
+
+@pytest.mark.parametrize("delete_if", [None, "gone"])
+def test_a_tombstone_is_the_last_of_its_key_or_is_not_by_its_place_in_kafka(delete_if: str | None) -> None:
+    upserts = rows(("a", 0, 1), ("b", 0, 2), ("c", 0, 7), ("c", 1, 1), gone=pa.array([None] * 4, pa.bool_()))
+    gone = rows(("a", 0, 4), ("b", 0, 1), ("c", 0, 9), ("d", 0, 5))
+    tombstones = tombstone_rows("card", gone["card"].combine_chunks(), gone["_kafka"].combine_chunks())
+    batch = pa.concat_tables([fit_rows(tombstones, upserts.schema), upserts])
+
+    found = row_changes(store(delete_if=delete_if), batch, tombstones=True)
+
+    assert found.rows is not None
+    assert found.gone is not None
+    assert sorted(found.rows["card"].to_pylist()) == ["b", "c"]
+    assert sorted(found.gone.to_pylist()) == ["a", "d"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def prove(
         readable = _readable(spec, tables, topics)
         # What was deleted while it was read is no longer expected to be found.
         topics = _topics(broker, spec.topics)
-    may_filter = spec.transform is not None or spec.null_values == "skip"
+    may_filter = spec.transform is not None or spec.null_values != "quarantine"
     proof = judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted)
     return _with_rows_of_tables(_with_totals(proof, tables, deep=deep), spec, places)
 

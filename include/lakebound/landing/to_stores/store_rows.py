@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from lakebound.tables.table import KAFKA_TYPE
 
 POSITION = ("topic", "partition", "offset", "ordinal")
 """Of ``_kafka``: the source position, by which the last of several rows of a key is found."""
+TOMBSTONE_ORDINAL = -1
+"""Of what waits for a store's commit and is no row: a record without a value, whose key goes. Rows are numbered from 0 on."""
 _MOST_COLUMNS = 1000
 
 
@@ -105,19 +108,40 @@ def last_of_each_key(rows: pa.Table, key: str) -> pa.Table:
     return ordered.take(last.take(pc.sort_indices(last)))
 
 
-def row_changes(spec: ToStoreSpec, rows: pa.Table) -> Changes:
+def row_changes(spec: ToStoreSpec, rows: pa.Table, *, tombstones: bool = False) -> Changes:
     """Return what a batch changes in a store of rows.
 
     Args:
         spec: The store.
         rows: Columns as ``staged_schema`` says.
+        tombstones: Whether some of them are tombstones.
     """
-    last = last_of_each_key(rows, spec.key).drop_columns([KAFKA_COLUMN])
-    if spec.delete_if is None:
+    last = last_of_each_key(rows, spec.key)
+    marks = [] if spec.delete_if is None else [pc.fill_null(last[spec.delete_if], False)]
+    marks += [are_tombstones(last)] if tombstones else []
+    last = last.drop_columns([KAFKA_COLUMN, *([] if spec.delete_if is None else [spec.delete_if])])
+    if not marks:
         return Changes(rows=last)
-    goes = pc.fill_null(last[spec.delete_if], False)
-    kept = last.filter(pc.invert(goes)).drop_columns([spec.delete_if])
-    return Changes(rows=kept, gone=last.filter(goes)[spec.key])
+    goes = reduce(pc.or_, marks)
+    return Changes(rows=last.filter(pc.invert(goes)), gone=last.filter(goes)[spec.key])
+
+
+def are_tombstones(rows: pa.Table) -> pa.ChunkedArray:
+    """Return which rows that wait for a commit stand for records without a value."""
+    return pc.equal(pc.struct_field(rows[KAFKA_COLUMN], "ordinal"), TOMBSTONE_ORDINAL)
+
+
+def tombstone_rows(key: str, values: pa.Array, kafka: pa.Array) -> pa.Table:
+    """Return what waits for the commit of a store in which keys go: the key and ``_kafka``.
+
+    Args:
+        key: Name of the key column.
+        values: The keys.
+        kafka: Where the records came from.
+    """
+    ordinals = pa.repeat(pa.scalar(TOMBSTONE_ORDINAL, KAFKA_TYPE.field("ordinal").type), len(values))
+    fields = [ordinals if field.name == "ordinal" else kafka.field(field.name) for field in KAFKA_TYPE]
+    return pa.table({key: values, KAFKA_COLUMN: pa.StructArray.from_arrays(fields, fields=list(KAFKA_TYPE))})
 
 
 def texts(values: pa.ChunkedArray) -> list[bytes | None]:

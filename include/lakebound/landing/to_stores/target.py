@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
@@ -16,7 +17,7 @@ from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
 from lakebound.landing.to_stores.shape import StoreShape, differences, shape_of
 from lakebound.landing.to_stores.store import Held, StoreCommit, TargetStore
-from lakebound.landing.to_stores.store_rows import Changes, row_changes
+from lakebound.landing.to_stores.store_rows import Changes, are_tombstones, row_changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.ledger.entry import Entry, check_owner
 from lakebound.spec.to_stores import ToStoreSpec
@@ -125,7 +126,7 @@ class StoreTarget:
         return LedgerView(self._held.record.entry, str(self._held.record.offset))
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
-        """Change the store by the rows of the files, together with its ledger: the new version.
+        """Change the store by the rows and tombstones of the files, together with its ledger: the new version.
 
         Args:
             files: Files of ``layout``; all that lie there are removed when the commit has succeeded.
@@ -240,13 +241,19 @@ class StoreTarget:
             raise StoreShapeError(self.spec.id, self.spec.place, found)
 
     def _changes(self, files: Sequence[DataFile], entry: Entry, now: int) -> Changes:
-        found = sum(file.rows for file in files)
-        if found != entry.rows:
-            reason = (
-                f"{found} of its {entry.rows} rows are on this machine; rows of a store must be written where the driver is"
-            )
-            raise TableMismatchError(self.spec.id, reason)
+        tombstones = sum(file.rows for file in files) - entry.rows
+        if tombstones < 0:
+            raise self._rows_elsewhere(entry.rows + tombstones, entry)
         if not files:
             return Changes()
         rows = pa.concat_tables([pq.read_table(file.path.path, schema=self.schema(), partitioning=None) for file in files])
-        return row_changes(self.spec, rows) if self.spec.counters is None else counter_changes(self.spec, rows, now)
+        # An entry counts no tombstone as a row: its counts are those of the tables beside the store.
+        if tombstones and pc.sum(are_tombstones(rows)).as_py() != tombstones:
+            raise self._rows_elsewhere(entry.rows + tombstones, entry)
+        if self.spec.counters is not None:
+            return counter_changes(self.spec, rows, now)
+        return row_changes(self.spec, rows, tombstones=tombstones > 0)
+
+    def _rows_elsewhere(self, found: int, entry: Entry) -> TableMismatchError:
+        reason = f"{found} of its {entry.rows} rows are on this machine; rows of a store must be written where the driver is"
+        return TableMismatchError(self.spec.id, reason)

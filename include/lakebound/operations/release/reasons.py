@@ -4,6 +4,7 @@ from __future__ import annotations
 
 DECODER_REASONS = (
     "null_value",
+    "unreadable_key",
     "empty_value",
     "not_utf8",
     "not_an_object",

@@ -56,7 +56,7 @@ ${notes}value:
   schema: >-
 $columns
   unknown_fields: ignore   # or quarantine: then a record with a field that is not above is a bad record
-null_values: quarantine    # for records without a value; with skip they are ignored
+null_values: quarantine    # for records without a value; skip ignores them, delete removes their key from to_stores
 """)
 
 _BYTES = Template("""\
