@@ -30,6 +30,7 @@ from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_reco
 from lakebound_spark.batch.doubtful import SparkDecoding
 from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import LandableCheck, make_check
+from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
@@ -180,7 +181,8 @@ class LaneWorld:
             raising=raising,
             tombstones=make_tombstones(self.spec, normalise_schema(to_arrow_schema(output.schema))),
         )
-        self.lander._ways = OneWay(self.way)  # type: ignore[assignment]
+        assert isinstance(self.lander._lanes, LaneChooser), "else each batch would choose its lane by itself"
+        self.lander._lanes = OneWay(self.way)  # type: ignore[assignment]
         self.counts = Counts()
         self._batches = 0
 
