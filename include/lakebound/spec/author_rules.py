@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
 from lakebound.settings import YamlAccess
 from lakebound.spec.installation_file import Installation
+from lakebound.spec.maintenance import MOST_HISTORY_SECONDS
 from lakebound.spec.named_files import forbidden_certificate_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.secret_bindings import any_matches, binding_refusal, is_of_this_machine
@@ -14,7 +18,7 @@ from lakebound.spec.secret_uses import secret_uses, token_servers
 from lakebound.spec.secrets import forbidden_secret
 from lakebound.spec.spark_allowed import refused_to_authors
 from lakebound.spec.spark_rules import refused_name
-from lakebound.spec.yaml_source import Keys
+from lakebound.spec.yaml_source import MOST_NUMBER, Keys
 
 
 def spark_refusals(body: Any, access: YamlAccess, installation: Installation) -> Iterator[tuple[Keys, str]]:
@@ -45,6 +49,7 @@ def refusals(spec: PipelineSpec, access: YamlAccess, installation: Installation)
         access: What YAML may use of this machine.
         installation: What ``installation.yaml`` says.
     """
+    yield from _too_large(spec, ())
     for keys, use in secret_uses(spec).items():
         refused = forbidden_secret(use.ref, access)
         if refused is None and installation.binds:
@@ -56,6 +61,22 @@ def refusals(spec: PipelineSpec, access: YamlAccess, installation: Installation)
     for keys, file in spec.certificate_files.items():
         if forbidden := forbidden_certificate_file(file, access):
             yield keys, forbidden
+
+
+def _too_large(spec: BaseModel, keys: Keys) -> Iterator[tuple[Keys, str]]:
+    """Yield the numbers with which no clock and no counter can reckon: they would end whoever looks after all pipelines."""
+    for name, field in type(spec).model_fields.items():
+        own, value = (*keys, field.alias or name), getattr(spec, name)
+        if isinstance(value, BaseModel):
+            yield from _too_large(value, own)
+        elif isinstance(value, tuple):
+            for position, one in enumerate(value):
+                if isinstance(one, BaseModel):
+                    yield from _too_large(one, (*own, position))
+        elif isinstance(value, int | float):
+            most = MOST_HISTORY_SECONDS if name.endswith("_seconds") else MOST_NUMBER
+            if not (math.isfinite(value) and value <= most):
+                yield own, f"must be a number of at most {most:.0f}"
 
 
 def _token_server_refusal(spec: PipelineSpec, access: YamlAccess, installation: Installation) -> str | None:

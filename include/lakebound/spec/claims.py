@@ -5,6 +5,7 @@ A server is known by the name in the YAML; who can ask (``lakebound check``) giv
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 
 from lakebound.spec.pipeline import PipelineSpec
@@ -47,12 +48,15 @@ def one_name_per_server(clusters: Iterable[tuple[str, ...]], identities: Mapping
         identities: What a server says that it is, or where its name leads.
     """
     names: dict[str, str] = {}
-    for cluster in clusters:
+    known_as: dict[str, list[str]] = {}
+    for cluster in filter(None, clusters):
         together = [*cluster, *(identities[one] for one in cluster if identities and one in identities)]
         # The shortest way to say it: every name so far of any of them becomes the name of all.
         taken = sorted({names[one] for one in together if one in names}) or list(together[:1])
-        names |= dict.fromkeys(together, taken[0])
-        names = {one: taken[0] if name in taken else name for one, name in names.items()}
+        renamed = [one for name in taken[1:] for one in known_as.pop(name, [])]
+        added = [*(one for one in dict.fromkeys(together) if one not in names), *renamed]
+        names |= dict.fromkeys(added, taken[0])
+        known_as.setdefault(taken[0], []).extend(added)
     return names
 
 
@@ -89,7 +93,13 @@ def store_server(store: ToStoreSpec) -> str:
 def named(server: str) -> str:
     """Return a server's name as it is compared: names are the same in capitals, and this machine has several."""
     host, _, port = server.lower().rpartition(":")
-    return f"localhost:{port}" if is_of_this_machine(server.lower()) else f"{host.rstrip('.')}:{port}"
+    port = port.lstrip("0") or port
+    if is_of_this_machine(server.lower()):
+        return f"localhost:{port}"
+    try:
+        return server_of(str(ipaddress.ip_address(host.strip("[]"))), int(port))
+    except ValueError:
+        return f"{host.rstrip('.')}:{port}"
 
 
 def _database(store: ToStoreSpec) -> str:

@@ -94,7 +94,8 @@ class SaslSpec(Frozen):
             return None
         try:
             parts = urlsplit(url)
-            is_right = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+            # A port that is none raises ValueError when it is asked for.
+            is_right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
         except ValueError:
             is_right = False
         if not is_right or re.search(r"[\s\",\\]", url):
@@ -147,6 +148,13 @@ class ConnectionSpec(Frozen):
     client: ClientSettings | None = Field(
         default=None, description="Settings of the Kafka clients, by Kafka's own names, such as request.timeout.ms."
     )
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _names_a_server(cls, servers: str) -> str:
+        if not servers.strip(" ,"):
+            raise ValueError("must name a broker, such as kafka-1.example.com:9092")
+        return servers
 
     @model_validator(mode="after")
     def _whole_identity(self) -> ConnectionSpec:

@@ -63,6 +63,9 @@ _SUGGESTED = {
 }
 
 
+_DEEPEST = 100
+
+
 @dataclass(frozen=True)
 class DdlType:
     """A type, and the types inside of it.
@@ -152,6 +155,9 @@ class _Reader:
         return DdlColumn(name, kind, required)
 
     def _type(self, path: tuple[str, ...]) -> DdlType:
+        if len(path) > _DEEPEST:
+            self.mistakes.append(f"column {path[0]}: has more than {_DEEPEST} types inside of each other")
+            raise UnclearDdlError
         written = self._word()
         kind = written.upper()
         if kind in ("ARRAY", "MAP"):

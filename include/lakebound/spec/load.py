@@ -30,6 +30,8 @@ from lakebound.spec.table import TableSpec
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 SUFFIXES = (".yaml", ".yml")
+MOST_LINES = 100
+"""About one file: each round of the watch and each page tells them."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SERVERS = ("postgres", "redis")
 
@@ -164,7 +166,19 @@ def _places(where: Settings | Path) -> tuple[Path, str]:
 
 
 def _read(path: Path, kafka: str, installation: Installation) -> tuple[PipelineSpec | None, list[str]]:
-    """Return the pipeline or, when the file is wrong, all of its mistakes."""
+    """Return the pipeline or, when the file is wrong, its mistakes: one file, whatever it says, hides no other."""
+    try:
+        spec, lines = _judged(path, kafka, installation)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as exc:
+        # Without its text: it may repeat a value.
+        spec, what = None, f"holds a value that cannot be judged ({type(exc).__name__}); undo the last change of this file"
+        lines = [problem_line(path, Mistake(1, what))]
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], problem_line(path, Mistake(1, f"has {len(lines) - MOST_LINES} more mistakes"))]
+    return spec, lines
+
+
+def _judged(path: Path, kafka: str, installation: Installation) -> tuple[PipelineSpec | None, list[str]]:
     try:
         source = read_yaml(path)
     except UnreadableYamlError as exc:
@@ -296,6 +310,7 @@ def _claimed_twice(
 
 
 def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[str]:
+    source = read_yaml(path)
     for claim, paths in claims.items():
         others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
         what = f"{claim} is also named in {others}"
@@ -304,7 +319,7 @@ def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[st
                 "; only one pipeline may write to a table: name another table in the file of the pipeline that did not create "
                 "it"
             )
-        yield problem_line(path, Mistake(_claim_line(path, claim), what))
+        yield problem_line(path, Mistake(_claim_line(source, claim), what))
 
 
 def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Contested | None:
@@ -314,8 +329,7 @@ def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Conteste
     return Contested(spec, tuple(table for table in tables_of(spec) if table_claim(spec, table) in claims))
 
 
-def _claim_line(path: Path, claim: str) -> int:
-    source = read_yaml(path)
+def _claim_line(source: YamlSource, claim: str) -> int:
     kind, _, name = claim.partition(" in warehouse ")[0].partition(" ")
     if kind == "pipeline":
         return source.line_of(("pipeline",))

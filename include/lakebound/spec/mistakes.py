@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +16,8 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.spark_rules import names_a_secret
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
 
+MOST_MISTAKES = 100
+"""That are put into words: of each one a person would have to read, and an unknown key is looked for everywhere."""
 _SECRETS: tuple[Keys, ...] = (
     ("connection", "sasl", "password"),
     ("connection", "sasl", "client_secret"),
@@ -54,7 +57,7 @@ def describe(error: ValidationError, source: YamlSource, model: type[BaseModel] 
         model: Model against which the file was checked.
     """
     found: dict[tuple[Keys, str], Mistake] = {}
-    for detail in error.errors(include_url=False, include_input=True, include_context=True):
+    for detail in error.errors(include_url=False, include_input=True, include_context=True)[:MOST_MISTAKES]:
         tag, keys = _keys(detail["loc"])
         keys, what = _words(detail, keys, tag, model)
         found.setdefault((keys, what), Mistake(source.line_of(keys), what, keys))
@@ -144,7 +147,7 @@ def _may_be_a_secret(keys: Keys) -> bool:
 
 
 def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:
-    schema = model.model_json_schema(by_alias=True)
+    schema = _schema(model)
     own, key = _properties(schema, keys[:-1], tag), str(keys[-1])
     if instead := ways_out.of_key(keys):
         return f"unknown key; {instead}"
@@ -154,6 +157,11 @@ def _unknown_key(keys: Keys, tag: str | None, model: type[BaseModel]) -> str:
     if elsewhere:
         return f"unknown key here; it belongs under {' or '.join(elsewhere) or 'the root'}"
     return f"unknown key; known here: {', '.join(sorted(own))}" if own else "unknown key"
+
+
+@lru_cache(maxsize=8)
+def _schema(model: type[BaseModel]) -> Mapping[str, Any]:
+    return model.model_json_schema(by_alias=True)
 
 
 def _places(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:

@@ -23,7 +23,7 @@ from lakebound.spec.tombstones import DELETE, NullValues, delete_problem
 from lakebound.spec.value import BytesValueSpec, ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
-_INTERVAL = re.compile(r"(\d+) ?(ms|s|m)")
+_INTERVAL = re.compile(r"([0-9]{1,9}) ?(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TRANSFORM = re.compile(r"transforms(\.[A-Za-z_]\w*)+")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from lakebound.spec.mistakes import field_name, secret_keys
 from lakebound.spec.yaml_source import Mistake
+
+_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST_NAME, _LONGEST_LINE = 300, 2000
 
 
 def problem_line(path: Path, mistake: Mistake) -> str:
@@ -13,7 +17,18 @@ def problem_line(path: Path, mistake: Mistake) -> str:
     # Below that field a key might be the password itself: `password: {hunter2, hunter2}`.
     keys = secret_keys(mistake.keys) or mistake.keys
     name = field_name(keys)
-    return f"{shown_path(path)}:{mistake.line}: " + (f"{name}: " if name else "") + mistake.what
+    return shown_line(
+        f"{shown_path(path)}:{mistake.line}: " + (f"{_shortened(name, _LONGEST_NAME)}: " if name else "") + mistake.what
+    )
+
+
+def shown_line(text: str) -> str:
+    """Return a text as one line that a terminal and a log show as it is: names in it, and of files, may be anything."""
+    return _shortened(_UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text), _LONGEST_LINE)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def shown_path(path: Path) -> Path:

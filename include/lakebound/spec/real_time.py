@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 REAL_TIME = "real_time"
 """The freshness of a pipeline whose rows go on one by one, by Spark's Real-Time Mode."""
-_EPOCH = re.compile(r"(\d+) ?(s|m)")
-_TABLES = re.compile(r"\d+ ?(ms|s|m)")
+_EPOCH = re.compile(r"([0-9]{1,9}) ?(s|m)")
+_TABLES = re.compile(r"[0-9]{1,9} ?(ms|s|m)")
 _SECONDS = {"s": 1, "m": 60}
 _LEAST_SECONDS = 5
 _MOST_SECONDS = 3600

@@ -17,7 +17,7 @@ ON_CHANGE_SECONDS = 10.0
 """How often a reference is looked at that has no interval of its own."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})?")
-_INTERVAL = re.compile(r"(\d+) ?(s|m|h|d)")
+_INTERVAL = re.compile(r"([0-9]{1,5}) ?(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 

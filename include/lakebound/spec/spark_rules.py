@@ -84,7 +84,7 @@ _NAME_OF_A_SECRET = re.compile(
 )
 _COMPILED = tuple((re.compile(pattern), reason) for pattern, reason in _RULES)
 _SECRET = re.compile(SECRET_NAMES)
-_LOGIN_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
+_LOGIN_IN_ADDRESS = re.compile(r"://[^/@\s:]*:[^/@\s]+@")
 _NOT_SHOWN = (
     "Spark shows its settings on command lines and in its event log. A login of Kafka is written under connection.sasl; any "
     "other secret is given to the machines that run Spark (docs/how-to/backends.md, Secrets)"

@@ -11,7 +11,7 @@ from lakebound.frozen import Frozen
 from lakebound.spec.table_properties import is_permitted, names_code
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
-_PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\((\d+), ?([A-Za-z_]\w*)\)")
+_PARTITION = re.compile(r"(year|month|day|hour|identity)\(([A-Za-z_]\w*)\)|truncate\(([0-9]{1,9}), ?([A-Za-z_]\w*)\)")
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 TableRole = Literal["target", "quarantine"]

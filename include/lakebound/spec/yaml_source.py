@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +15,15 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
-MOST_VALUES = 100_000
+MOST_VALUES = 20_000
 """Of a file, each value counted wherever an alias repeats it: nine aliases of nine of nine … would fill the memory."""
+MOST_BYTES = 1024 * 1024
+"""Of a file. All files are read in each round of the watch, so one that takes long would delay what is said of the others."""
+MOST_NUMBER = 2**63 - 1
+_LONGEST_NUMBER = 100
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that move a terminal's cursor, turn the direction of text or are no text at all. ``"\\e"`` writes one in YAML."""
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 Keys = tuple[str | int, ...]
 """Where a value is: keys and positions from the root."""
@@ -67,7 +78,7 @@ def read_yaml(path: Path) -> YamlSource:
         UnreadableYamlError: It cannot be read, or is not YAML.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = _bounded(path).decode("utf-8")
     except OSError as exc:
         raise UnreadableYamlError(Mistake(1, f"cannot be read: {exc.strerror}")) from None
     except UnicodeDecodeError as exc:
@@ -81,14 +92,31 @@ def read_yaml(path: Path) -> YamlSource:
         raise UnreadableYamlError(Mistake(1, "is nested too deeply")) from None
 
 
+def _bounded(path: Path) -> bytes:
+    """Return the content of a regular file; links are followed, to a device or a pipe as well, and those have no end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableYamlError(Mistake(1, "cannot be read: it is not a regular file"))
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise UnreadableYamlError(Mistake(1, f"is larger than {MOST_BYTES:,} bytes; write a smaller file"))
+    return content
+
+
 class _BoundedLoader(yaml.SafeLoader):
     """Counts the values that a node stands for, those behind aliases included, while it is composed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._values: dict[int, int] = {}
+        self._composed = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        self._composed += 1
+        if self._composed > MOST_VALUES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=f"the file has more than {MOST_VALUES:,} values", problem_mark=mark)
         node = super().compose_node(parent, index)
         if node is None:
             return None
@@ -150,10 +178,27 @@ class _Reader:
     def _scalar(self, node: Node) -> Any:
         if not isinstance(node, ScalarNode):
             raise yaml.MarkedYAMLError(problem="a key must be plain text", problem_mark=node.start_mark)
+        if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+            raise yaml.MarkedYAMLError(problem="a number is too long", problem_mark=node.start_mark)
         try:
-            return self._loader.construct_object(node)
+            value = self._loader.construct_object(node)
         except ValueError as exc:  # such as the date 2026-99-99
             raise yaml.MarkedYAMLError(problem=f"not a value: {exc}", problem_mark=node.start_mark) from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError):  # such as !!int "" and !!bool "x"
+            problem = "a value does not fit what ! says of it; write it without !"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
+        if refused := _refused(value):
+            raise yaml.MarkedYAMLError(problem=refused, problem_mark=node.start_mark)
+        return value
+
+
+def _refused(value: Any) -> str | None:
+    """Return why no file may have a value; None where it may."""
+    if isinstance(value, str) and _UNSHOWABLE.search(value):
+        return "text holds a control character; remove it"
+    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= MOST_NUMBER):
+        return f"a number must be finite, and at most {MOST_NUMBER}"
+    return None
 
 
 def _line(node: Node) -> int:

@@ -176,13 +176,13 @@ MISTAKES = {
         RIGHT
         + "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
-        "orders.yaml:17: YAML cannot be read here: aliases (*) expand it to more than 100,000 values; use fewer aliases",
+        "orders.yaml:16: YAML cannot be read here: aliases (*) expand it to more than 20,000 values; use fewer aliases",
     ),
     "merged aliases without end": (
         RIGHT
         + "a0: &a0 {x: 1, y: 1}\n"
         + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)),
-        "orders.yaml:17: YAML cannot be read here: aliases (*) expand it to more than 100,000 values; use fewer aliases",
+        "orders.yaml:16: YAML cannot be read here: aliases (*) expand it to more than 20,000 values; use fewer aliases",
     ),
     "nested without end": (RIGHT + "a: " + "[" * 5000 + "]" * 5000, "orders.yaml:1: is nested too deeply"),
     "variable that is written wrongly": (
