@@ -20,7 +20,8 @@ Count = Annotated[int | None, typer.Option(min=1, help="Maximum number of record
 Topic = Annotated[str, typer.Option(help="Send to this topic instead of the dataset's own. Needs exactly one dataset.")]
 BadShare = Annotated[float, typer.Option(min=0, max=1, help="Share of bad records, 0 to 1.")]
 BadKinds = Annotated[
-    list[str] | None, typer.Option("--bad-kind", help="Kind of bad records. Can be repeated. Default: all kinds.")
+    list[str] | None,
+    typer.Option("--bad-kind", help="Kind of bad records. Can be repeated. Default: all, also those that can be read."),
 ]
 EachBad = Annotated[bool, typer.Option("--each-bad", help="First send one bad record of each kind.")]
 Journal = Annotated[Path | None, typer.Option(help="Append each acknowledged record to this CSV file.")]
@@ -50,13 +51,13 @@ def produce(
     from lakebound.cli.signals import on_stop_signals
     from lakebound.local.produce import Feed
     from lakebound.local.produce import produce as send
-    from lakebound.local.sample_records import DATASETS, BadKind
+    from lakebound.local.sample_records import DATASETS, READABLE_KINDS, BadKind
 
     names = datasets or list(DATASETS)
-    kinds = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
+    chosen = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
     if topic and len(names) != 1:
         raise typer.BadParameter("needs exactly one dataset", param_hint="--topic")
-    bad = tuple(BadKind(kind) for kind in kinds)
+    bad = tuple(BadKind(kind) for kind in chosen)
     feeds = [
         Feed(name, rate, topic, count, bad_share, bad, bad if each_bad else ())
         for name in _known(names, list(DATASETS), "DATASET")
@@ -72,8 +73,10 @@ def produce(
         return
     for name, records in sorted(produced.acknowledged.items()):
         show(f"{name}: {records:,} records acknowledged")
-    if produced.bad:
-        show("bad: " + ", ".join(f"{kind} {number}" for kind, number in sorted(produced.bad.items())))
+    for told, is_readable in (("bad", False), ("unusual but readable", True)):
+        kinds = [kind for kind in sorted(produced.bad) if (kind in READABLE_KINDS) is is_readable]
+        if kinds:
+            show(f"{told}: " + ", ".join(f"{kind} {produced.bad[kind]}" for kind in kinds))
 
 
 def _known(given: list[str], known: list[str], where: str) -> list[str]:

@@ -158,7 +158,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
     rows = [
         (
             found.pipeline,
-            found.desired,
+            found.desired if found.is_asked_for else "not started",
             found.app + (" (outdated)" if found.outdated else ""),
             number(found.lag_records) + (" records" if found.lag_records is not None else ""),
             "idle" if found.is_idle else duration(found.freshness_seconds),

@@ -63,6 +63,9 @@ class PipelineStatus(Frozen):
 
     pipeline: str
     desired: str = "running"
+    is_asked_for: bool = Field(
+        default=True, description="False: nobody has started it, and its desired state is only what a start would obey."
+    )
     reason: str = Field(default="", description="Of the desired state.")
     desired_by: str = Field(default="", description="Who set the desired state: a user, a DAG or an application.")
     app: str = Field(default="never started", description="State of the application, or how the last one ended.")
@@ -210,6 +213,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
     return PipelineStatus(
         pipeline=facts.pipeline,
         desired=desired.state,
+        is_asked_for=is_asked_for(facts),
         reason=desired.reason,
         desired_by=desired.by,
         app=_app_state(facts, own, now),
@@ -232,6 +236,16 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         situation=situation.name if (situation := situation_of(facts, now)) else None,
         notes=tuple(_notes(facts, situation, outdated, recent)),
     )
+
+
+def is_asked_for(facts: StatusFacts) -> bool:
+    """Return whether somebody has started or stopped a pipeline, it has run, or its DAG is on so that it will be started.
+
+    What cannot be read may say so.
+    """
+    has_run = facts.living is not None or facts.last is not None or facts.progress is not None
+    is_said = facts.desired is not None and (facts.desired.since > 0 or facts.desired.state != "running")
+    return has_run or is_said or facts.is_paused is False or bool(facts.unreadable)
 
 
 def _changed_by_others(facts: StatusFacts) -> dict[str, str]:

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from lakebound.errors import LakeboundError
 from lakebound.landing.kafka_clients import make_producer
-from lakebound.local.sample_records import DATASETS, BadKind, Dataset, Record, bad_value, key_bytes, value_bytes
+from lakebound.local.sample_records import DATASETS, READABLE_KINDS, BadKind, Dataset, Record, bad_value, key_bytes, value_bytes
 
 JOURNAL_HEADER = "topic,partition,offset,sha256,timestamp_ms"
 # What the journal says instead of a sum when the value is null.
@@ -76,7 +76,7 @@ class Produced:
 
     Attributes:
         acknowledged: Records that Kafka acknowledged, per topic.
-        bad: Bad records sent, per kind.
+        bad: Bad and unusual records sent, per kind.
         value_bytes: Size of all acknowledged values.
         seconds: From the first record to the last acknowledgement.
     """
@@ -269,7 +269,9 @@ def _try_send(producer: Producer, topic: str, key: bytes, value: bytes | None, a
 
 def _progress(elapsed_seconds: float, streams: Sequence[_Stream], acknowledged: _Acknowledgements) -> str:
     total = acknowledged.counts.total()
-    bad = sum(stream.bad.total() for stream in streams)
+    sent = sum((stream.bad for stream in streams), Counter[str]())
+    unusual = sum(sent[kind] for kind in READABLE_KINDS)
+    bad = sent.total() - unusual
     rate = total / elapsed_seconds if elapsed_seconds else 0.0
     text = f"produce: {elapsed_seconds:4.0f} s  {total:,} records acknowledged ({rate:,.0f}/s)"
-    return text + (f", {bad:,} of them bad" if bad else "")
+    return text + (f", {bad:,} of them bad" if bad else "") + (f", {unusual:,} unusual but readable" if unusual else "")

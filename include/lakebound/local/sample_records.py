@@ -48,6 +48,10 @@ class BadKind(StrEnum):
     ONE_MIB = "one_mib"
 
 
+READABLE_KINDS = frozenset({BadKind.DUPLICATE_KEYS, BadKind.UNKNOWN_FIELDS, BadKind.ONE_MIB})
+"""Records that are unexpected, and land: of a field that comes twice the last one, and without unknown fields."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """One kind of records.

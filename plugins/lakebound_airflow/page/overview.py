@@ -143,15 +143,9 @@ def _for_today(state: PipelineState, note: str) -> tuple[tuple[bool, str], ...]:
     return (
         (bool(unreadable), next(iter(unreadable), "")),
         (state.facts.spec is None, "no valid YAML file declares it (lakebound check)"),
-        (status.situation == "never-started" and _is_asked_for(state), note),
+        (status.situation == "never-started" and status.is_asked_for, note),
         (status.app.startswith("silent"), f"its application is {status.app}"),
     )
-
-
-def _is_asked_for(state: PipelineState) -> bool:
-    """Whether somebody has started a pipeline, or its DAG is on so that it will be started."""
-    desired = state.facts.desired
-    return state.facts.is_paused is False or (desired is not None and desired.since > 0)
 
 
 def _note(state: PipelineState) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from lakebound.cli import app
 from lakebound.control import status
-from lakebound.control.desired import read_desired
+from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, write_progress
 from lakebound.errors import ServiceError
@@ -96,6 +97,17 @@ def test_status_where_nothing_exists(settings: Settings) -> None:
     assert [(service["name"], service["running"]) for service in body["services"]] == [("kafka", False), ("airflow", False)]
     assert [(found["pipeline"], found["app"]) for found in body["pipelines"]] == [("orders", "never started")]
     assert not settings.home.exists(), "looking makes nothing"
+
+
+def test_what_nobody_has_started_is_not_called_running(settings: Settings) -> None:
+    def desired() -> str:
+        [line] = [line for line in lakebound("status").stdout.splitlines() if line.strip().startswith("orders ")]
+        return re.split(r"\s{2,}", line.strip())[1]
+
+    assert desired() == "not started"
+    assert answer("status")["pipelines"][0]["desired"] == "running", "what a start obeys"
+    change_desired(ControlFolder(settings.home, "orders"), "running", by="bob")
+    assert desired() == "running"
 
 
 def test_status_shows_figures_and_problems(settings: Settings) -> None:

@@ -156,6 +156,21 @@ def test_an_application_that_died_without_a_word() -> None:
     assert status.app == "died" and "/logs/orders.log" in status.notes[0]
 
 
+def test_who_asked_for_a_pipeline_that_has_not_run() -> None:
+    new = StatusFacts("orders", SPEC, "new")
+    assert not status_of(new, NOW).is_asked_for and not status_of(replace(new, is_paused=True), NOW).is_asked_for
+    asked = [
+        {"is_paused": False},
+        {"desired": Desired(since=NOW, by="bob")},
+        {"desired": Desired(state="held")},
+        {"last": APP},
+        {"progress": PROGRESS},
+        {"unreadable": ("desired.json cannot be read",)},
+    ]
+    for facts in asked:
+        assert status_of(replace(new, **facts), NOW).is_asked_for, facts  # type: ignore[arg-type]
+
+
 def test_nothing_ever_ran() -> None:
     status = status_of(StatusFacts("orders", SPEC, "new"), NOW)
     assert (status.app, status.desired, status.lag_records, status.freshness_seconds) == (

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lakebound.local.produce import Feed, _Stream, journal_line, producer_config
-from lakebound.local.sample_records import DATASETS, ONE_MIB, BadKind, bad_value, key_bytes, value_bytes
+from lakebound.local.produce import Feed, _Acknowledgements, _progress, _Stream, journal_line, producer_config
+from lakebound.local.sample_records import DATASETS, ONE_MIB, READABLE_KINDS, BadKind, bad_value, key_bytes, value_bytes
 
 NOW = datetime(2026, 11, 20, 14, 5, 6, 789_000, tzinfo=UTC)
 
@@ -95,6 +95,31 @@ def test_each_bad_kind_is_bad_in_its_own_way(name: str) -> None:
     assert (bad[BadKind.DEEPLY_NESTED] or b"").count(b"{") > 2000
     assert len(bad[BadKind.ONE_MIB] or b"") == ONE_MIB
     assert json.loads(bad[BadKind.ONE_MIB] or b"").keys() > record.keys()
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_what_is_called_readable_is_json_of_the_schemas_types(name: str) -> None:
+    dataset = DATASETS[name]
+    record = dataset.make(random.Random(6), NOW)
+
+    def can_be_read(value: bytes | None) -> bool:
+        try:
+            number = json.loads((value or b"").decode())[dataset.integer]
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(number, int) and number < 2**31
+
+    assert {kind for kind in BadKind if can_be_read(bad_value(kind, dataset, record))} == READABLE_KINDS
+
+
+def test_progress_counts_what_goes_to_quarantine_apart_from_what_is_only_unusual() -> None:
+    kinds = (BadKind.NULL_VALUE, BadKind.UNKNOWN_FIELDS, BadKind.EMPTY_VALUE)
+    source = stream(Feed("orders", bad_list=kinds))
+    for _ in range(5):
+        source.next(NOW)
+
+    assert _progress(1.0, [source], _Acknowledgements(None)).endswith(", 2 of them bad, 1 unusual but readable")
+    assert _progress(1.0, [stream(Feed("orders"))], _Acknowledgements(None)).endswith("/s)")
 
 
 def test_listed_bad_records_come_first_and_once() -> None:

@@ -41,7 +41,8 @@ const tableLink = (name) => element("a", { text: name, attributes: { href: `${en
 
 function now(view) {
   const { row, status } = view;
-  const desired = status.desired_by ? `${status.desired}, by ${status.desired_by}` : status.desired;
+  const wanted = status.is_asked_for ? status.desired : "not started";
+  const desired = status.desired_by ? `${wanted}, by ${status.desired_by}` : wanted;
   const said = [
     ["Needs you", badge(NEEDS[row.need], row.need)],
     ["Application", row.app + (row.outdated ? " (outdated)" : "")],
