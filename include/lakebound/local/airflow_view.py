@@ -130,6 +130,8 @@ def _login(file: Path) -> tuple[str, str, str | None]:
         raise LoginFileError(file, "cannot be read") from None
     if mode & stat.S_IRWXO:
         raise LoginFileError(file, "is open to every user of the machine; run `chmod o= FILE` with it")
+    if mode & stat.S_IWGRP:
+        raise LoginFileError(file, "can be written by its group, who could replace the login; run `chmod g-w FILE` with it")
     user, colon, password = text.partition(":")
     if not user:
         raise LoginFileError(file, "is empty, or names no user")

@@ -143,8 +143,20 @@ def test_a_login_that_every_user_of_the_machine_reads_is_not_sent(
     (tmp_path / "login").chmod(0o644)
     found = seen(settings)
     assert found.paused is None and "is open to every user of the machine" in (found.paused_problem or "")
+    (tmp_path / "link").symlink_to("login")
+    monkeypatch.setenv("LAKEBOUND_AIRFLOW_LOGIN_FILE", str(tmp_path / "link"))
+    assert "is open to every user of the machine" in (seen(settings).paused_problem or ""), "the file counts, not the link"
     (tmp_path / "login").chmod(0o640)
     assert seen(settings).paused == company.paused
+
+
+def test_a_login_that_a_group_can_replace_is_not_sent(
+    company: CompanyAirflow, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_in(monkeypatch, tmp_path, TOKEN)
+    (tmp_path / "login").chmod(0o660)
+    found = seen(settings)
+    assert found.paused is None and "can be written by its group" in (found.paused_problem or "")
 
 
 @pytest.mark.parametrize("text", ["ada:wrong", "another-token", "", ":no-user"])
