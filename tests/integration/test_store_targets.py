@@ -26,6 +26,7 @@ from lakebound.errors import (
     LeaseLostError,
     StoreLedgerLostError,
     StoreNotEmptyError,
+    StoreRefusedError,
     TableMismatchError,
 )
 from lakebound.spec.to_stores import ToStoreSpec
@@ -260,6 +261,31 @@ def test_who_only_looks_changes_nothing_and_another_pipeline_is_refused(world: W
     assert app.target.read_ledger() == app.view
     assert app.land(10, 20).attempts == 1
     world.assert_holds(20)
+
+
+@pytest.mark.parametrize("landed", [0, 10])
+@pytest.mark.parametrize("schema", ["", "public."])
+def test_one_database_behind_two_addresses_is_one_store_and_the_refusal_names_its_pipeline(
+    postgresql: PostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, landed: int
+) -> None:
+    monkeypatch.setenv(SECRET, PASSWORD)
+    login = {"database": postgresql.new_database(), "username": USER, "password": {"env": SECRET}}
+    one, other = PostgreSQLProxy(postgresql), PostgreSQLProxy(postgresql)
+
+    def store(name: str, host: str, port: int) -> ToStoreSpec:
+        return ToStoreSpec.model_validate({"name": name, "key": "card", "postgres": {**login, "host": host, "port": port}})
+
+    try:
+        app = StoreLander(tmp_path, store("cards", "127.0.0.1", one.port), 1)
+        if landed:
+            app.land(0, landed)
+        with pytest.raises((ForeignTableError, StoreRefusedError), match=r"pipeline 'payments'"):
+            StoreLander(tmp_path, store(f"{schema}cards", "localhost", other.port), 2, pipeline="another")
+        app.lease.write_text("1")
+        assert app.land(landed, landed + 10).attempts == 1
+    finally:
+        one.close()
+        other.close()
 
 
 @ROWS_AND_COUNTERS

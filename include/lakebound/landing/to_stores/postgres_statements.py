@@ -44,6 +44,11 @@ READ = sql.SQL(
     "SELECT version, commit_id, epoch, entry, extract(epoch from committed_at)::float8, to_regclass({table})::oid::text "
     "FROM {ledger} WHERE target = %s"
 )
+OTHER_NAME = sql.SQL(
+    "SELECT target, pipeline FROM {ledger} WHERE target <> %s "
+    "AND to_regclass(split_part(target, ':', 2)) = to_regclass({table})"
+)
+"""A table of PostgreSQL has two names where its schema may be left out."""
 LOCK = sql.SQL("SELECT version, commit_id, epoch FROM {ledger} WHERE target = %s FOR UPDATE")
 FIRST = sql.SQL(
     "INSERT INTO {ledger} (target, pipeline, epoch, version, commit_id, entry, committed_at) "

@@ -76,8 +76,9 @@ class PostgresStore:
                 cursor.execute(statements.named(statements.LOCK, self._spec), (self._spec.id,))
             cursor.execute(statements.named(statements.READ, self._spec), (self._spec.id,))
             found = cursor.fetchone()
-        if found is None:
-            return None
+            if found is None:
+                self._refuse_another_name(cursor)
+                return None
         version, commit, _, entry, at, oid = found
         where = f"{statements.LEDGER} at {self._spec.place}, {self._spec.id}"
         record = decode_record(entry.encode(), version, round(at * 1000), where)
@@ -85,6 +86,15 @@ class PostgresStore:
             told = "is gone" if oid is None else "was dropped and created again"
             raise self._refused(f"its table {told}: the rows that the ledger names are lost")
         return Held(commit, record)
+
+    def _refuse_another_name(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Raise where the ledger holds the table under its other name: whatever is landed by this one would be landed twice."""
+        other = cursor.execute(statements.named(statements.OTHER_NAME, self._spec), (self._spec.id,)).fetchone()
+        if other is not None:
+            raise self._refused(
+                f"pipeline {other[1]!r} writes to its table already, under the name {other[0]}; write that name in this "
+                f"pipeline's YAML if it is the same pipeline, or give this one another table"
+            )
 
     def check(self, schema: pa.Schema) -> None:
         """Check the table that is there, as ``TargetStore.check`` says."""
