@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
@@ -65,6 +66,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         sums.update({name: value for name, value in report.user_properties if name.startswith("readers ")})
     if sums:
         terminalreporter.write_line(", ".join(f"{value:,} {name.removeprefix('readers ')}" for name, value in sums.items()))
+
+
+@pytest.fixture(autouse=True)
+def structlog_as_it_is() -> None:
+    """What another test of the process made of the log is gone: a command configures it, and Airflow when it is imported."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture(params=["delta", "iceberg"])
