@@ -134,6 +134,10 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+_NOT_SHOWN = frozenset({"LAKEBOUND_JVM_OPTIONS", "LAKEBOUND_SPARK_SETTINGS"})
+"""The operator's own texts, in which a password may stand."""
+
+
 @dataclass(frozen=True)
 class YamlAccess:
     """What YAML files may read of this machine. Who runs Lakebound decides it, not who writes YAML.
@@ -155,7 +159,9 @@ class YamlAccess:
 
     def may_expand(self, name: str) -> bool:
         """Return whether ``${NAME}`` may stand for the variable. Texts are shown; secrets are not."""
-        return not self.may_be_secret(name) and (name.startswith("LAKEBOUND_") or name in self.variables)
+        if self.may_be_secret(name):
+            return False
+        return name in self.variables or (name.startswith("LAKEBOUND_") and name not in _NOT_SHOWN)
 
     def may_be_secret(self, name: str) -> bool:
         """Return whether a password may be in the variable."""

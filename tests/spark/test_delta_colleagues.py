@@ -199,7 +199,9 @@ def prepared(
     if moment == "start":
         cell.colleague()
         # Its files are made for the table as it is: another partitioning is the comparison's with the YAML.
-        refusal = "" if colleague.statements[0].startswith("overwrite") or "changed" in colleague.append else colleague.append
+        refusal = (
+            "" if colleague.statements[0].startswith("overwrite") or "has changed" in colleague.append else colleague.append
+        )
         return refusal, lambda: started(cell), landed
     if moment == "batches":
         # The application knows the table as it was, and writes with what it knows.

@@ -277,9 +277,10 @@ def _forbidden_variable(name: str, access: YamlAccess, keys: Keys) -> str:
     if access.may_be_secret(name):
         where = "sasl.password" if keys[:1] == ("connection",) else "password"
         return f"the environment variable {name} holds a secret, which must not appear in a text; name it under {where}"
+    or_else = "" if name.startswith("LAKEBOUND_") else f", or call it LAKEBOUND_{name}"
     return (
         f"the environment variable {name} may not be read here; whoever runs Lakebound can allow it with "
-        f"LAKEBOUND_VARIABLES={name}, or call it LAKEBOUND_{name}"
+        f"LAKEBOUND_VARIABLES={name}{or_else}"
     )
 
 

@@ -15,6 +15,7 @@ from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, has_both_ends, real_time_problem
 from lakebound.spec.reference import ReferenceSpec
+from lakebound.spec.schedule import schedule_problem
 from lakebound.spec.spark import SparkSpec
 from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
@@ -155,6 +156,13 @@ class PipelineSpec(Frozen):
     def _freshness(cls, freshness: str) -> str:
         parse_freshness(freshness)
         return freshness
+
+    @field_validator("schedule")
+    @classmethod
+    def _schedule(cls, schedule: str) -> str:
+        if problem := schedule_problem(schedule):
+            raise ValueError(problem)
+        return schedule
 
     @field_validator("transform")
     @classmethod

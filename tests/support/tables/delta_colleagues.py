@@ -101,7 +101,7 @@ COLLEAGUES = (
     Colleague(
         "type widening",
         (_set("delta.enableTypeWidening"), "ALTER TABLE {t} ALTER COLUMN items.element.quantity TYPE BIGINT"),
-        append="columns were changed",
+        append="has changed column items",
         replace="typeWidening",
         restore="typeWidening",
     ),

@@ -34,6 +34,18 @@ def test_variables_are_replaced_below_connection_only(settings: Settings, monkey
     assert spec.description == "costs ${KAFKA_TLS}"
 
 
+@pytest.mark.parametrize("name", ["LAKEBOUND_JVM_OPTIONS", "LAKEBOUND_SPARK_SETTINGS"])
+def test_texts_of_the_operator_are_no_variables_unless_they_are_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "-Dpassword=hunter2")
+    text = RIGHT.replace("value:", f"  tls_ca_file: ${{{name}}}/ca.pem\nvalue:")
+    with pytest.raises(InvalidSpecError, match=f"may not be read here; .*LAKEBOUND_VARIABLES={name}$"):
+        load_file(write(settings, text), settings)
+    monkeypatch.setenv("LAKEBOUND_VARIABLES", name)
+    assert load_file(write(settings, text), settings).connection.tls_ca_file == "-Dpassword=hunter2/ca.pem"
+
+
 def test_anchors_and_merged_keys_work(settings: Settings) -> None:
     text = RIGHT.replace("  - format: delta\n", "  - &table\n    format: delta\n") + "  - {<<: *table, format: iceberg}\n"
     assert [table.id for table in load_file(write(settings, text), settings).tables] == [

@@ -121,6 +121,21 @@ MISTAKES = {
         "orders.yaml:10: tables[0]: partition_by: 'a-b': the name of such a column has letters, digits and _ only, and no "
         "digit first: let the transform give it such a name, or partition by another column",
     ),
+    "schedule that is none": (
+        RIGHT + "schedule: 99 99 * * *\n",
+        "orders.yaml:12: schedule: '99 99 * * *' is not a cron expression; write five fields, such as */10 * * * * (every ten "
+        "minutes), or @hourly or @daily",
+    ),
+    "schedule of a random minute": (
+        RIGHT + "schedule: R * * * *\n",
+        "orders.yaml:12: schedule: 'R * * * *' is not a cron expression; write five fields, such as */10 * * * * (every ten "
+        "minutes), or @hourly or @daily",
+    ),
+    "schedule that never comes due": (
+        RIGHT + "schedule: 0 0 31 2 *\n",
+        "orders.yaml:12: schedule: '0 0 31 2 *' never comes due: there is no such day; write five fields, such as */10 * * * * "
+        "(every ten minutes), or @hourly or @daily",
+    ),
     "table named twice": (
         RIGHT + "  - {format: delta, name: sales.orders}\n",
         "orders.yaml:1: tables: a table is named twice: delta:sales.orders, delta:sales.orders, delta:quarantine.orders",

@@ -213,14 +213,22 @@ def check_known(table: str, features: Iterable[str]) -> None:
             raise TableFeatureError(table, feature, f"it cannot even be read; {_REMOVE}")
 
 
+_NEEDED_BY_OTHERS = "domainMetadata"
+
+
 def _relevant(shape: TableShape) -> Iterator[tuple[str, str]]:
-    """Yield the features that count, each with where it is switched on; unknown ones first."""
+    """Yield the features that count, each with where it is switched on; unknown ones first, and last what others bring."""
+    always = []
     for feature in sorted(shape.features, key=lambda one: (one in _FEATURES or one in _SAME_AS, one)):
         rule = _FEATURES.get(_SAME_AS.get(feature, feature))
-        if rule is None or (rule.is_always_in_effect and feature not in shape.in_effect):
+        if rule is None:
             yield feature, ""
+        elif rule.is_always_in_effect and feature not in shape.in_effect:
+            always.append(feature)
     for feature, where in shape.in_effect.items():
         yield feature, f" ({where})"
+    # A person has switched on row tracking or clustering, and not the feature that these need.
+    yield from ((feature, "") for feature in sorted(always, key=lambda one: one == _NEEDED_BY_OTHERS))
 
 
 def _of_properties(properties: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:

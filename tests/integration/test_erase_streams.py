@@ -1,0 +1,85 @@
+"""Rows are erased beside a running application under load, by the commands that a person types; they never land again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.kafka.journal import Journal, row_hash
+from tests.support.kafka.makers import TopicMaker
+from tests.support.kafka.producing import JournalingProducer, Load, event
+from tests.support.streams.applications import applications
+from tests.support.streams.command_line import answer
+from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
+
+from lakebound.local.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+PER_SECOND = 100
+MOST_EVENTS = 100_000
+WHERE = "id % 3 = 1"
+
+
+def known_to_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "events.yaml").write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_none=True)))
+    settings = pipeline.settings
+    places = {"HOME": settings.home, "WAREHOUSE": settings.warehouse, "APPS": settings.apps, "PIPELINES": folder}
+    for name, value in places.items():
+        monkeypatch.setenv(f"LAKEBOUND_{name}", str(value))
+
+
+def least_rows(pipeline: Pipeline) -> int:
+    return min(pipeline.read(table).num_rows for table in pipeline.spec.tables)
+
+
+def without_erased(journal: Journal, below: dict[str, dict[str, int]]) -> tuple[Journal, int]:
+    """Return the journal as it must be found after the erasure, and how many of its records were erased."""
+    erased = {row_hash(event(number)) for number in range(1, MOST_EVENTS, 3)}
+    left, gone = Journal(), 0
+    for record in journal.records:
+        topic, partition, offset = record.place
+        is_erased = bool(erased & set(record.rows)) and offset < below[topic][str(partition)]
+        gone += is_erased
+        left.write([replace(record, fate="nothing", rows=()) if is_erased else record])
+    return left, gone
+
+
+def assert_erased(pipeline: Pipeline, journal: Journal, below: dict[str, dict[str, int]]) -> None:
+    left, gone = without_erased(journal, below)
+    assert 100 < gone < left.count(), "nothing was tested"
+    wrong = [str(judgement) for judgement in pipeline.judge(left) if not judgement.is_clean]
+    proof: dict[str, Any] = answer("prove", "events", "--deep")
+    assert not wrong, f"{wrong}; the proof says: {proof}"
+    assert [table["erased"] for table in proof["tables"] if table["role"] == "target"] == [gone, gone]
+    assert not [problem for table in proof["tables"] for problem in table["problems"]]
+
+
+def test_rows_are_erased_beside_a_stream_and_no_start_lands_them_again(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, journal = topic("erased", partitions=2), Journal()
+    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
+    known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
+    with applications() as starter:
+        first = starter.start(pipeline)
+        with Load(JournalingProducer(broker.bootstrap_servers, journal), name, PER_SECOND):
+            first.wait_for(lambda: least_rows(pipeline) > 5 * PER_SECOND, 90, "rows to erase from")
+            plan = answer("erase", "events", "--where", WHERE)
+            bound = ["--below", json.dumps(plan["below"])]
+            done = answer("erase", "events", "--where", WHERE, *bound, "--apply", plan["hash"], "--reason", "ticket 7")
+            after = least_rows(pipeline)
+            first.wait_for(lambda: least_rows(pipeline) > after + 2 * PER_SECOND, 90, "rows that land after the erasure")
+            first.kill()
+            shutil.rmtree(pipeline.control.folder / "checkpoints")
+            last = starter.start(pipeline)
+        last.wait_landed(journal.ends())
+        assert last.stop().verdict == "stopped", last
+    assert done["incident"]["outcome"] == "done"
+    assert_erased(pipeline, journal, plan["below"])
