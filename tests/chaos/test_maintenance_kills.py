@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.streams.batch_applications import with_a_share
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import landed_offsets, lander, make_table
 from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
@@ -117,7 +116,8 @@ def orphans_moved(table: TableSpec, at: Places, run_id: str) -> int:
 
 def run(spec: PipelineSpec, settings: Settings, run_id: str, *, kill_after_seconds: float | None = None) -> int:
     """Run maintenance to its end, or until it is killed with all that it started; return its exit code."""
-    command = with_a_share(maintenance_command(maintenance_orders(spec, settings, run_id), settings))
+    # Behind everything else it would starve beside other tests.
+    command = maintenance_command(maintenance_orders(spec, settings, run_id, is_waited_for=True), settings)
     with (settings.home / f"{run_id}.log").open("w") as log:
         process = subprocess.Popen(command, env=spark_environment(settings), stdout=log, stderr=log, start_new_session=True)
         try:

@@ -16,7 +16,6 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.streams.batch_applications import with_a_share
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import SCHEMA, genesis, landed_offsets, lander
@@ -114,7 +113,7 @@ def maintain(spec: PipelineSpec, settings: Settings) -> float:
     started = time.monotonic()
     with log.open("w") as output:
         code = subprocess.run(
-            with_a_share(maintenance_command(maintenance_orders(spec, settings, "once"), settings)),
+            maintenance_command(maintenance_orders(spec, settings, "once", is_waited_for=True), settings),
             env=spark_environment(settings),
             stdout=output,
             stderr=output,

@@ -48,8 +48,8 @@ def spec() -> PipelineSpec:
 def running(
     spec: PipelineSpec, settings: Settings, run_id: str, *, plan_only: bool = False
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    command = maintenance_command(maintenance_orders(spec, settings, run_id, plan_only=plan_only), settings)
-    return started(command, settings, settings.home / f"{run_id}.err")
+    orders = maintenance_orders(spec, settings, run_id, plan_only=plan_only, is_waited_for=True)
+    return started(maintenance_command(orders, settings), settings, settings.home / f"{run_id}.err")
 
 
 @only_in_long_form

@@ -136,7 +136,7 @@ def expected(on_failure: str = "quarantine") -> ExpectationFile:
 
 
 def running(spec: PipelineSpec, settings: Settings, run_id: str) -> AbstractContextManager[subprocess.Popen[str]]:
-    orders = validation_orders(spec, settings, expected(), run_id)
+    orders = validation_orders(spec, settings, expected(), run_id, is_waited_for=True)
     return started(validation_command(orders, settings), settings, settings.home / f"{run_id}.err")
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from lakebound.errors import LakeboundError
 from lakebound.landing.to_stores.record_keys import key_reader
@@ -18,6 +20,7 @@ from lakebound.spec.tombstones import DELETE
 from lakebound.spec.value import BytesValueSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.fitting import fit_rows
+from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import KAFKA_TYPE, DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import is_skipped
@@ -83,7 +86,7 @@ class Tombstones:
         return Deletions(tombstone_rows(self._key, values, kafka.take(good)), quarantined)
 
 
-def make_tombstones(spec: PipelineSpec, output: pa.Schema) -> Tombstones | None:
+def make_tombstones(spec: PipelineSpec, output: StructType) -> Tombstones | None:
     """Return what reads the keys of a pipeline's tombstones; None where none deletes, or where no row has the key.
 
     Args:
@@ -93,7 +96,8 @@ def make_tombstones(spec: PipelineSpec, output: pa.Schema) -> Tombstones | None:
     if spec.null_values != DELETE or spec.to_stores[0].key not in output.names:
         return None
     key = spec.to_stores[0].key
-    return Tombstones(key, output.field(key).type, of_bytes=isinstance(spec.value, BytesValueSpec))
+    (column,) = normalise_schema(to_arrow_schema(StructType([output[key]])))
+    return Tombstones(key, column.type, of_bytes=isinstance(spec.value, BytesValueSpec))
 
 
 def skipped_columns(decoded: DataFrame) -> DataFrame:

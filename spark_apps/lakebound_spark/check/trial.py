@@ -10,7 +10,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound.landing.run_spec import RunSpec
@@ -21,7 +20,6 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.batch.explained import explained
@@ -175,7 +173,7 @@ def land_in_memory(
 
 def _with_unreadable_keys(session: SparkSession, spec: PipelineSpec, sample: TopicSample, output: StructType) -> pa.Table:
     """Return the tombstones whose key names no row of the stores, as rows of the quarantine."""
-    tombstones = make_tombstones(spec, normalise_schema(to_arrow_schema(output)))
+    tombstones = make_tombstones(spec, output)
     if tombstones is None:
         return QUARANTINE_SCHEMA.empty_table()
     records = session.createDataFrame(kafka_columns(sample.records))

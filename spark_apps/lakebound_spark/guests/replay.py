@@ -13,7 +13,6 @@ from contextlib import closing
 from functools import partial, reduce
 
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakebound.control.desired import read_desired
 from lakebound.control.replay_result import ReplayResult, ReplayState, TableLanded, write_result
@@ -29,7 +28,6 @@ from lakebound.operations.replay.plan import NothingLandedYetError, announced, b
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
 from lakebound.tables.guest import retry_as_guest
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.batch import BatchLander
@@ -240,7 +238,7 @@ class _Landing:
             rescuer=self._rescuer,
             raising=self._raising,
             # Its tables skip them, and those whose key cannot be read are counted as the stream counts them.
-            tombstones=make_tombstones(self._spec, normalise_schema(to_arrow_schema(self._output))),
+            tombstones=make_tombstones(self._spec, self._output),
         )
 
     def _check_topics(self) -> None:

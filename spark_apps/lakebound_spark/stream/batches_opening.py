@@ -171,7 +171,7 @@ def open_in_batches(
         else None
     )
     raising = RaisingRecords(spec, transform, given) if spec.transform is not None else None
-    tombstones = make_tombstones(spec, plain)
+    tombstones = make_tombstones(spec, output.schema)
     decoding = SparkDecoding(decoder, keeps_skipped=tombstones is not None)
     direct = make_direct_lane(spec, topic_ids, settled.unhoused, check, decoding, local, raising)
     cores = session.sparkContext.defaultParallelism

@@ -50,3 +50,9 @@ def test_the_exit_code_is_the_commands() -> None:
     assert subprocess.run(behind_everything([sys.executable, "-c", "raise SystemExit(3)"]), check=False).returncode == 3
     missing = subprocess.run(behind_everything(["/no/such/command"]), capture_output=True, text=True, check=False)
     assert (missing.returncode, missing.stderr) == (1, "/no/such/command: No such file or directory\n")
+
+
+def test_an_application_lowers_its_own_threads_where_the_system_lets_it() -> None:
+    code = f"{LOOK.strip().splitlines()[0]}\nfrom lakebound_spark.priority import lower_priority\nlower_priority()\n{LOOK}"
+    seen = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert (seen["nice"], seen["policy"]) == (background.LOWEST, getattr(os, "SCHED_IDLE", None))

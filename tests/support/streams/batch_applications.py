@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from lakebound.control.processes import last_lines
-from lakebound.landing import background
 from lakebound.landing.spark_command import spark_environment
 from lakebound.settings import Settings
 from tests.support.live_processes import asked_of_each, kill_all
@@ -26,17 +25,18 @@ STARTS = ("spark_apps/maintain.py", "spark_apps/validate.py")
 """What its processes run; see tests/support/reached_tests.py."""
 
 
-def with_a_share(command: list[str]) -> list[str]:
-    """Return the command with its share of the cores: behind everything it would starve beside other tests."""
-    return command[command.index(background.__file__) + 1 :]
-
-
 @contextmanager
 def started(command: list[str], settings: Settings, errors: Path) -> Iterator[subprocess.Popen[str]]:
-    """Yield the application in a session of its own, which is killed at the end; ``errors``: what it logs."""
+    """Yield the application in a session of its own, which is killed at the end.
+
+    Args:
+        command: Of orders that say ``is_waited_for``: behind everything else it would starve beside other tests.
+        settings: Of this machine.
+        errors: Gets what it logs.
+    """
     with errors.open("w") as log:
         process = subprocess.Popen(
-            with_a_share(command),
+            command,
             env=spark_environment(settings),
             stdout=subprocess.PIPE,
             stderr=log,

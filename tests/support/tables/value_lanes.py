@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.landing.rollup_recorder import Lane
@@ -20,7 +19,6 @@ from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import open_table
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.batch import BatchLander
@@ -179,7 +177,7 @@ class LaneWorld:
             },
             direct=direct,
             raising=raising,
-            tombstones=make_tombstones(self.spec, normalise_schema(to_arrow_schema(output.schema))),
+            tombstones=make_tombstones(self.spec, output.schema),
         )
         assert isinstance(self.lander._lanes, LaneChooser), "else each batch would choose its lane by itself"
         self.lander._lanes = OneWay(self.way)  # type: ignore[assignment]
