@@ -6,7 +6,6 @@ plain restart does to the records; the doctor may call nothing healthy or repair
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +32,6 @@ PHASES = ("k0", "k1", "k2", "k4", "k4 within commit", "k5")
 FAULTS = ("missing", "empty", "cut", "flip", "more bytes", "stale copy", "from another query", "checksum", "deleted", "stray")
 CORRUPTED_BATCHES = (0, 1, 6)
 FEWEST_CASES = 1_200
-MOST_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def test_every_crash_prefix_is_healthy(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_no_corruption_is_passed_that_a_restart_would_not_survive(kind: str) -> None:
-    r, started = recording(kind), time.monotonic()
+    r = recording(kind)
     history = cache(r.history) if kind == "delta" else r.history
     cells: Counter[tuple[str, str]] = Counter()
     outcomes: Counter[tuple[str, str]] = Counter()
@@ -154,7 +152,6 @@ def test_no_corruption_is_passed_that_a_restart_would_not_survive(kind: str) -> 
     assert outcomes["healthy", "exact"]
     assert outcomes["repairable", "exact"]
     assert mended > outcomes["needs_person", "fails"] / 3
-    assert time.monotonic() - started < MOST_SECONDS
 
 
 @pytest.mark.parametrize("kind", FORMATS)
