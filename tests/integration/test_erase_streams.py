@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.makers import TopicMaker
-from tests.support.kafka.producing import JournalingProducer, Load, event
+from tests.support.kafka.producing import JournalingProducer, Load, event, send_events
 from tests.support.streams.applications import applications
 from tests.support.streams.command_line import answer
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
@@ -69,6 +69,8 @@ def test_rows_are_erased_beside_a_stream_and_no_start_lands_them_again(
     known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
     with applications() as starter:
         first = starter.start(pipeline)
+        send_events(JournalingProducer(broker.bootstrap_servers, journal), name, range(10))
+        first.wait_landed(journal.ends())
         with Load(JournalingProducer(broker.bootstrap_servers, journal), name, PER_SECOND):
             first.wait_for(lambda: least_rows(pipeline) > 5 * PER_SECOND, 90, "rows to erase from")
             plan = answer("erase", "events", "--where", WHERE)
