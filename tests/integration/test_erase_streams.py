@@ -68,7 +68,7 @@ def test_rows_are_erased_beside_a_stream_and_no_start_lands_them_again(
     pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
     known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
     with applications() as starter:
-        first = starter.start(pipeline)
+        first = starter.start(pipeline, own_jvm=True)
         send_events(JournalingProducer(broker.bootstrap_servers, journal), name, range(10))
         first.wait_landed(journal.ends())
         with Load(JournalingProducer(broker.bootstrap_servers, journal), name, PER_SECOND):
