@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry
@@ -35,6 +37,7 @@ class LiveDataFile:
         size_bytes: Its size.
         partition: Delta: value per partition column.
         range: What its statistics say of ``_kafka``.
+        is_replaceable: Whether a copy can take its place; not where it was written for another partitioning.
     """
 
     name: str
@@ -42,6 +45,7 @@ class LiveDataFile:
     size_bytes: int
     partition: Mapping[str, str | None]
     range: FileRange
+    is_replaceable: bool = True
 
 
 @runtime_checkable
@@ -60,6 +64,17 @@ class ErasesRows(Protocol):
 
         Raises:
             RowsNotInFilesError: They do not tell which rows the table has.
+        """
+
+    def rows_of(self, file: LiveDataFile) -> Iterator[pa.Table]:
+        """Yield the rows of a live file as a copy of it holds them, a row group at a time; all of one schema.
+
+        Args:
+            file: One of ``live_data_files``.
+
+        Raises:
+            FileNotFoundError: It is not there any more.
+            LakeboundError: A copy of it cannot be written here.
         """
 
     def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:

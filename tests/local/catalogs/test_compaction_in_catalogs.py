@@ -43,12 +43,12 @@ from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg import groups
 from lakebound.operations.maintenance.iceberg.expiry import expire
 from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
-from lakebound.operations.maintenance.iceberg.rows import NotRewritableError
 from lakebound.operations.maintenance.steps import ExpireSnapshots
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg import live_files
 from lakebound.tables.iceberg.health import read_facts
+from lakebound.tables.iceberg.rows import NotRewritableError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.table import open_table
 

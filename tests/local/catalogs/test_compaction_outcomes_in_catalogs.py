@@ -32,9 +32,9 @@ from lakebound.errors import CatalogUnavailableError, LakeboundError, TableFeatu
 from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.iceberg import groups, replacement, rewrite
 from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
-from lakebound.operations.maintenance.iceberg.rows import NotRewritableError
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.append import SnapshotWriter
+from lakebound.tables.iceberg.rows import NotRewritableError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.table import open_table
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import StringType
 from tests.oracle import read_delta, read_iceberg
+from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, offsets, rows
 from tests.support.tables.quarantined import Quarantined, span
 from tests.support.tables.rewinding import World, make_world, now_ms, readable, world_fixture  # noqa: F401
@@ -35,6 +40,7 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.erased import read_erased, write_erased
+from lakebound.tables.erasing import RowsNotInFilesError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -367,3 +373,48 @@ def test_partitions_and_statistics_stay(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(of_city) == [offset for offset in kept if offset % 3 == 1]
     assert sorted(delta.to_pyarrow_table(filters=[("id", ">=", 28)])["id"].to_pylist()) == [28, 29]
     assert world.prove(30).ok
+
+
+def rename_city(iceberg: Any) -> None:
+    with iceberg.update_schema() as update:
+        update.rename_column("city", "town").rename_column("items.sku", "code")
+    with iceberg.update_schema() as update:
+        update.add_column("city", StringType())
+
+
+def drop_city(iceberg: Any) -> None:
+    with iceberg.update_schema(allow_incompatible_changes=True) as update:
+        update.delete_column("city")
+
+
+def reorder(iceberg: Any) -> None:
+    with iceberg.update_schema() as update:
+        update.move_first("city").add_column(("items", "note"), StringType())
+
+
+ICEBERG = TableSpec(format="iceberg", name="shop.orders")
+
+
+@pytest.mark.parametrize("work", [rename_city, drop_city, reorder])
+def test_what_others_did_to_the_columns_of_an_iceberg_table_is_no_hindrance(
+    world: World, work: Callable[[Any], None], tmp_path: Path
+) -> None:
+    """The copies have the columns that the table has now; nobody sees another value than before."""
+    landed(world)
+    handle = foreign_iceberg(ICEBERG, world.at)
+    work(handle)
+    before = foreign_iceberg(ICEBERG, world.at).scan().to_arrow().sort_by("id")
+    erase(world, "id % 3 = 1")
+    after = foreign_iceberg(ICEBERG, world.at).scan().to_arrow().sort_by("id")
+    assert after.to_pylist() == [row for row in before.to_pylist() if row["id"] % 3 != 1]
+    assert [ids(world, table) for table in world.spec.tables] == [KEPT, KEPT]
+    look = open_table(ICEBERG, world.at).misread_columns()
+    assert look.files and look.misread == look.undecided == ()
+
+
+def test_files_of_another_partitioning_are_refused_in_the_plan(world: World) -> None:
+    landed(world)
+    with foreign_iceberg(ICEBERG, world.at).update_spec() as update:
+        update.add_field("city", IdentityTransform(), "city")
+    with pytest.raises(RowsNotInFilesError, match="3 of the files that hold them were written before its partitioning was"):
+        prepare(world.spec, world.at, WHERE)

@@ -106,7 +106,7 @@ def _erase(spec: PipelineSpec, table: Table, places: Places, plan: ErasePlan, tu
         erases=sum(hit.going.num_rows for hit in hits),
         decision=plan.hash,
     )
-    copies = Copies(table.layout())
+    copies = Copies(files)
 
     def commit(entry: Entry) -> str:
         if not hits:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,10 +16,8 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.storage.location import Location, delete_all
 from lakebound.tables.datafiles import wait_stored, write_copy
 from lakebound.tables.erased import are_among
-from lakebound.tables.erasing import ErasesRows, LiveDataFile
-from lakebound.tables.layout import FileLayout
+from lakebound.tables.erasing import ErasesRows, LiveDataFile, RowsNotInFilesError
 from lakebound.tables.reconstruction import FileRange
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import KAFKA_TYPE, DataFile
 
 
@@ -38,7 +37,11 @@ class Hit:
 
 
 def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
-    """Return the files of a table that hold rows of the set; statistics tell which need not be read."""
+    """Return the files of a table that hold rows of the set; statistics tell which need not be read.
+
+    Raises:
+        RowsNotInFilesError: One of them cannot be replaced.
+    """
     found = []
     for file in table.live_data_files():
         if not any(_may_hold(file.range, part) for part in rows.parts):
@@ -48,6 +51,9 @@ def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
         going = kafka.filter(pa.array(are_among(kafka, rows)))
         if going.num_rows:
             found.append(Hit(file, going, kafka.num_rows - going.num_rows))
+    if outdated := sum(not hit.file.is_replaceable for hit in found):
+        why = f"{outdated:,} of the files that hold them were written before its partitioning was changed"
+        raise RowsNotInFilesError(table.spec.id, why)
     return found
 
 
@@ -58,8 +64,14 @@ class Copies:
         files: The copies.
     """
 
-    def __init__(self, layout: FileLayout) -> None:
-        self._layout = layout
+    def __init__(self, table: ErasesRows) -> None:
+        """Write nothing yet.
+
+        Args:
+            table: Whose files they are.
+        """
+        self._table = table
+        self._layout = table.layout()
         self._name = f"erased-{uuid.uuid4().hex}"
         self.files: list[DataFile] = []
 
@@ -83,20 +95,16 @@ class Copies:
         self.files = []
 
     def _copy(self, file: LiveDataFile, rows: ErasedRows, to: Location) -> DataFile:
-        with pq.ParquetFile(_opened(file.path)) as parquet:
-            # Iceberg's columns have ids, which a copy keeps. Delta's have names; other engines may write other Arrow types.
-            own = parquet.schema_arrow
-            schema = normalise_schema(own) if self._layout.format == "delta" else own
-            parts = _staying(parquet, schema, rows)
-            return write_copy(to, file.partition, schema, parts, spec_id=self._layout.spec_id)
+        parts = _staying(self._table.rows_of(file), rows)
+        first = next(parts)
+        return write_copy(to, file.partition, first.schema, chain([first], parts), spec_id=self._layout.spec_id)
 
 
-def _staying(parquet: pq.ParquetFile, schema: pa.Schema, rows: ErasedRows) -> Iterator[pa.Table]:
-    for number in range(parquet.num_row_groups):
-        part = parquet.read_row_group(number)
+def _staying(parts: Iterable[pa.Table], rows: ErasedRows) -> Iterator[pa.Table]:
+    for part in parts:
         kept = part.filter(pa.array(~are_among(_origins(part), rows)))
         if kept.num_rows:
-            yield kept.cast(schema)
+            yield kept
 
 
 def _origins(part: pa.Table) -> pa.Table:

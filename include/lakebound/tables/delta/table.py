@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
@@ -230,6 +231,13 @@ class DeltaLakeTable:
             )
             for number, row in enumerate(files.to_pylist())
         ]
+
+    def rows_of(self, file: LiveDataFile) -> Iterator[pa.Table]:
+        """Yield the rows of a live file, in its own columns: they have names, and other engines may write other Arrow types."""
+        with file.path.open() as opened, pq.ParquetFile(opened) as parquet:
+            schema = normalise_schema(parquet.schema_arrow)
+            for number in range(parquet.num_row_groups):
+                yield parquet.read_row_group(number).cast(schema)
 
     def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
         """Commit copies of files that lack some of their rows in the place of these files."""

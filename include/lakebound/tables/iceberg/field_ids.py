@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, NameMapping
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
 from lakebound.errors import NameMappingError
 from lakebound.tables.column_facts import Leaf
@@ -69,6 +69,31 @@ def leaves_with_ids(fields: Iterable[pa.Field], path: Leaf = ()) -> Iterator[tup
             yield (*path, field.name), id_of(field)
         else:
             yield from leaves_with_ids(inside, (*path, field.name))
+
+
+def has_ids_of(columns: pa.Schema, schema: Schema) -> bool:
+    """Return whether each column of a file has the name and the place that its id has in a table.
+
+    Args:
+        columns: The file's.
+        schema: The table's.
+    """
+    ids = dict(leaf_ids(schema.as_struct()))
+    return all(number is not None and number == ids.get(leaf) for leaf, number in leaves_with_ids(columns))
+
+
+def leaf_ids(kind: IcebergType, path: Leaf = ()) -> Iterator[tuple[Leaf, int]]:
+    """Yield path and id of each column of a Parquet file of a table; in a path a name with a dot is one part.
+
+    Args:
+        kind: Of the table, or of a column.
+        path: Of the column.
+    """
+    for field in nested_fields(kind):
+        if isinstance(field.field_type, PrimitiveType):
+            yield (*path, field.name), field.field_id
+        else:
+            yield from leaf_ids(field.field_type, (*path, field.name))
 
 
 def by_id(fields: Sequence[pa.Field], wanted: pa.Field) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,6 @@ from pyiceberg.transforms import (
     parse_transform,
 )
 from pyiceberg.typedef import Record
-from pyiceberg.types import IcebergType, PrimitiveType
 
 from lakebound.errors import FilesOutdatedError, TableMismatchError
 from lakebound.redaction import redacted
@@ -35,7 +34,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf
 from lakebound.tables.iceberg.bounds import bounds, partition_value
-from lakebound.tables.iceberg.field_ids import leaves_with_ids, nested_fields
+from lakebound.tables.iceberg.field_ids import leaf_ids, leaves_with_ids
 from lakebound.tables.partition_values import FileRefusedError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import partition_names
@@ -89,7 +88,7 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
     schema = metadata.schema()
     columns = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
     is_mapped = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
-    plan = _Plan(table, metadata.location, metadata.spec(), columns, dict(_ids((), schema.as_struct())), is_mapped)
+    plan = _Plan(table, metadata.location, metadata.spec(), columns, dict(leaf_ids(schema.as_struct())), is_mapped)
     return [_describe(file, plan) for file in files]
 
 
@@ -187,15 +186,6 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
     dictionary: int | None = column.dictionary_page_offset if column.has_dictionary_page else None
     pages: int = column.data_page_offset
     return dictionary if dictionary is not None and dictionary < pages else pages
-
-
-def _ids(path: Leaf, kind: IcebergType) -> Iterator[tuple[Leaf, int]]:
-    """Yield path and field id of each column of a Parquet file; in a path a name with a dot is one part."""
-    for field in nested_fields(kind):
-        if isinstance(field.field_type, PrimitiveType):
-            yield (*path, field.name), field.field_id
-        else:
-            yield from _ids((*path, field.name), field.field_type)
 
 
 def _with_kafka_bounds(plan: dict[int, StatisticsCollector]) -> dict[int, StatisticsCollector]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.partitioning import validate_partition_name
@@ -32,7 +33,7 @@ from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.features import check_features
-from lakebound.tables.iceberg.field_ids import check_name_mapping, with_ids
+from lakebound.tables.iceberg.field_ids import check_name_mapping, has_ids_of, with_ids
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
@@ -43,7 +44,8 @@ from lakebound.tables.iceberg.misread import misread_columns
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
-from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
+from lakebound.tables.iceberg.replacing import FORMAT, NotReplaceableError, replace_files
+from lakebound.tables.iceberg.rows import RowReader
 from lakebound.tables.iceberg.schema import arrow_columns, change
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.misread import ColumnsLook
@@ -286,13 +288,30 @@ class IcebergTable:
         found = [task.file for task in handle.scan().plan_files()] if handle.metadata.current_snapshot_id is not None else []
         if has_deletes(handle):
             raise RowsNotInFilesError(self._spec.id, "it has delete files")
-        schema = handle.schema()
+        if handle.metadata.format_version != FORMAT:
+            raise RowsNotInFilesError(self._spec.id, f"it has format version {handle.metadata.format_version}")
+        schema, spec_id = handle.schema(), handle.metadata.default_spec_id
         return [
             LiveDataFile(
-                one.file_path, self._places.file_at(one.file_path), one.file_size_in_bytes, {}, file_range(one, schema)
+                name=one.file_path,
+                path=self._places.file_at(one.file_path),
+                size_bytes=one.file_size_in_bytes,
+                partition={},
+                range=file_range(one, schema),
+                is_replaceable=one.spec_id == spec_id,
             )
             for one in found
         ]
+
+    def rows_of(self, file: LiveDataFile) -> Iterator[pa.Table]:
+        """Yield the rows of a live file, in the table's columns where these were renamed or dropped since."""
+        handle = self._table()
+        with file.path.open() as opened, pq.ParquetFile(opened) as parquet:
+            if has_ids_of(parquet.schema_arrow, handle.schema()):
+                yield from map(parquet.read_row_group, range(parquet.num_row_groups))
+                return
+        reader = RowReader(handle, self._spec.id, self._places)
+        yield from (rows.cast(reader.columns) for rows in reader.read(file.name))
 
     def delete_refused(self) -> bool:
         """Delete the manifests of replacements that were refused, and return whether all were: the new files are nobody's then.

@@ -22,7 +22,6 @@ from lakebound.errors import CommitRefusedError, LakeboundError
 from lakebound.operations.maintenance.engines import StepLostError, TableGoneError
 from lakebound.operations.maintenance.iceberg.groups import groups
 from lakebound.operations.maintenance.iceberg.replacement import Replacement, replace
-from lakebound.operations.maintenance.iceberg.rows import NotRewritableError, RowReader
 from lakebound.operations.maintenance.steps import Compact, StepEffect
 from lakebound.redaction import redacted
 from lakebound.spec.table import TableSpec
@@ -33,6 +32,7 @@ from lakebound.tables.iceberg.health import partition_texts
 from lakebound.tables.iceberg.live_files import KnownManifests, LiveFile, LiveFiles, has_deletes
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.replacing import FORMAT
+from lakebound.tables.iceberg.rows import NotRewritableError, RowReader
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile
@@ -173,7 +173,7 @@ def _in_row_groups(reader: RowReader, files: Sequence[LiveFile], order_by: Seque
     """Yield the rows of files some MB at a time; where they are sorted, as much at once as is held for it."""
     held, held_bytes, most = [], 0, _SORTED_BYTES if order_by else _ROW_GROUP_BYTES
     for one in files:
-        for rows in reader.read(one):
+        for rows in reader.read(one.path):
             held.append(rows)
             held_bytes += rows.nbytes
             if held_bytes >= most:

@@ -18,7 +18,6 @@ from pyiceberg.types import FixedType
 from lakebound.errors import LakeboundError
 from lakebound.tables.fitting import fit_rows
 from lakebound.tables.iceberg.field_ids import by_id, leaves_with_ids, mapped, with_ids
-from lakebound.tables.iceberg.live_files import LiveFile
 from lakebound.tables.iceberg.schema import arrow_columns
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import id_of, normalise_type
@@ -29,8 +28,8 @@ class NotRewritableError(LakeboundError):
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
-            f"table {table} is not compacted: {reason}. Only Spark could compact it, but Lakebound's Spark reaches only the "
-            f"embedded catalog. Compact it with another engine"
+            f"files of table {table} are not rewritten: {reason}. Only Spark could rewrite them, but Lakebound's Spark reaches "
+            f"only the embedded catalog. Rewrite them with another engine"
         )
 
 
@@ -60,38 +59,40 @@ class RowReader:
         if any(isinstance(schema.find_type(number), FixedType) for number in schema.field_ids):
             raise NotRewritableError(table, "it has a column of the type fixed")
 
-    def read(self, one: LiveFile) -> Iterator[pa.Table]:
+    def read(self, path: str) -> Iterator[pa.Table]:
         """Yield the rows of a file, a row group at a time.
+
+        Args:
+            path: Of the file, as its manifest names it.
 
         Raises:
             NotRewritableError: Another engine has written it, or a column of it cannot become the table's.
             FileNotFoundError: It is not there.
         """
-        file = self._places.file_at(one.path)
+        file, name = self._places.file_at(path), path.rpartition("/")[2]
         source = file.path if file.is_local else pa.BufferReader(file.read())
         with pq.ParquetFile(source) as parquet:
-            own = self._ids_of(parquet.schema_arrow, one)
+            own = self._ids_of(parquet.schema_arrow, name)
             if self._partitioned_by - {id_of(field) for field in own}:
-                raise NotRewritableError(self._table, f"another engine has written {one.path.rpartition('/')[2]}")
-            self._check_types(own, one)
+                raise NotRewritableError(self._table, f"another engine has written {name}")
+            self._check_types(own, name)
             for number in range(parquet.num_row_groups):
                 found = fit_rows(parquet.read_row_group(number), self.columns, by_id, own)
                 yield pa.Table.from_arrays(found.columns, schema=self._columns)
 
-    def _ids_of(self, own: pa.Schema, one: LiveFile) -> pa.Schema:
+    def _ids_of(self, own: pa.Schema, file: str) -> pa.Schema:
         if any(number is not None for _, number in leaves_with_ids(own)):
             return own
         if self._mapping is None:
-            file = one.path.rpartition("/")[2]
             raise NotRewritableError(self._table, f"file {file} has no field ids, and the table has no name mapping")
         return mapped(own, self._mapping)
 
-    def _check_types(self, own: pa.Schema, one: LiveFile) -> None:
+    def _check_types(self, own: pa.Schema, file: str) -> None:
         fields = list(own)
         for wanted in self.columns:
             place = by_id(fields, wanted)
             if place is not None and not widens(fields[place].type, wanted.type):
-                file, held = one.path.rpartition("/")[2], normalise_type(fields[place].type)
+                held = normalise_type(fields[place].type)
                 raise NotRewritableError(
                     self._table,
                     f"column {wanted.name} has type {held} in file {file}, but type {normalise_type(wanted.type)} in the table",

@@ -16,8 +16,7 @@ from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.types import LongType, NestedField, StringType
 
-from lakebound.operations.maintenance.iceberg.rows import NotRewritableError, RowReader, widens
-from lakebound.tables.iceberg.live_files import LiveFile
+from lakebound.tables.iceberg.rows import NotRewritableError, RowReader, widens
 from lakebound.tables.places import local_places
 
 
@@ -89,10 +88,10 @@ def test_a_file_with_a_column_of_another_type_is_refused_with_a_sentence(tmp_pat
     with pytest.raises(
         NotRewritableError, match=r"column city has type string in file batch\.parquet, but type int64 in the table"
     ):
-        list(reader.read(LiveFile(str(path), {}, 1, 1, 1)))
+        list(reader.read(str(path)))
     ids = {one.name: one.field_id for one in metadata.schema().fields}
     city = NestedField(ids["city"], "city", StringType(), required=False)
     as_text = metadata.model_copy(update={"schemas": [Schema(metadata.schema().fields[0], city)]})
     handle.metadata = as_text
-    (found,) = RowReader(handle, "iceberg:shop.orders", local_places(tmp_path, tmp_path)).read(LiveFile(str(path), {}, 1, 1, 1))
+    (found,) = RowReader(handle, "iceberg:shop.orders", local_places(tmp_path, tmp_path)).read(str(path))
     assert found.to_pydict() == {"id": [1], "city": ["7"]} and found.schema.field("id").type == pa.int64()
