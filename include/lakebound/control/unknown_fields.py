@@ -7,7 +7,6 @@ holds names and types, never a value.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from pydantic import Field, StringConstraints
 from lakebound.control.bounds import Count, Moment
 from lakebound.control.folder import ControlFolder, read_json, write_json
 from lakebound.frozen import FrozenRecord
-from lakebound.spec.draft.unknown_fields import MOST_FIELDS, UnknownField, is_dropped
+from lakebound.spec.draft.unknown_fields import MOST_FIELDS, MOST_PATH_CHARACTERS, UnknownField, in_yaml, is_dropped
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import JsonValueSpec, ValueSpec
 
@@ -24,9 +23,8 @@ KEPT_SECONDS = 7 * 86_400.0
 """A field that was in no sampled record for so long is forgotten."""
 RUNBOOK = "unknown-fields"
 _MOST_NAMED = 5
-_WORDS_OF_YAML = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
-_Short = Annotated[str, StringConstraints(max_length=1000)]
+_Short = Annotated[str, StringConstraints(max_length=MOST_PATH_CHARACTERS)]
 
 
 class SeenField(FrozenRecord):
@@ -123,19 +121,13 @@ def sentence(fields: Sequence[UnknownField], value: ValueSpec) -> str:
     which = "a field that is" if len(fields) == 1 else "fields that are"
     return (
         f"the topic's records have {which} not in the schema and not landed: {told}{more}; {add}"
-        f"to leave them out on purpose, add to value: ignored_fields: [{', '.join(_in_yaml(one.path) for one in named)}]"
+        f"to leave them out on purpose, add to value: ignored_fields: [{', '.join(in_yaml(one.path) for one in named)}]"
     )
 
 
 def _placed(field: UnknownField, line: str) -> str:
     inside, _, _ = field.path.rpartition(".")
     return f"`{line}`" + (f" in {inside}" if inside else "")
-
-
-def _in_yaml(path: str) -> str:
-    """Return a path as YAML takes it in a list: quoted, unless it is plain and no word of YAML's."""
-    plain = re.fullmatch(r"[A-Za-z_][\w.]*", path, re.ASCII) and path.lower() not in _WORDS_OF_YAML
-    return path if plain else "'" + path.replace("'", "''") + "'"
 
 
 def read_record(control: ControlFolder) -> FieldsRecord | None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -96,6 +97,38 @@ def test_keys_that_vary_are_data_and_are_not_named() -> None:
     assert list(found(*({f"key {number}": 1} for number in range(30)))) == ["*"]
 
 
+def test_keys_that_vary_are_not_named_beside_a_field_that_all_have() -> None:
+    values = [json.dumps({"id": number, "new": 1, f"a{number}@x.org": 1}).encode() for number in range(100)]
+    assert unknown_fields(values, json_value()) == (
+        UnknownField("new", "BIGINT", records=100),
+        UnknownField("*", problem="100 different keys; a MAP would hold them", records=1),
+    )
+
+
+def test_keys_that_vary_inside_of_the_values_of_a_map_are_not_named() -> None:
+    values = [
+        json.dumps({"tags": {f"t{number}": {"at": None, "by": "x", f"a{number}@x.org": 1}}}).encode() for number in range(50)
+    ]
+    assert {one.path: one.records for one in unknown_fields(values, json_value())} == {"tags.by": 50, "tags.*": 1}
+
+
+@pytest.mark.parametrize("levels", [90, 500, 900, 960, 980, 990, 1500])
+def test_a_value_of_many_levels_is_a_field_as_any_other(levels: int) -> None:
+    for deep in ('{"a":' * levels + "1" + "}" * levels, "[" * levels + "]" * levels):
+        values = [b'{"id": 1, "new": 2}', f'{{"deep": {deep}}}'.encode()]
+        assert {"new"} <= {one.path for one in unknown_fields(values, json_value())} <= {"new", "deep"}
+
+
+def test_a_path_that_is_too_long_for_the_record_is_not_named() -> None:
+    schema, body = "INT", {"new": 1}
+    for number in range(15):
+        name = f"n{number}" + "x" * 76
+        schema, body = f"STRUCT<{name}: {schema}>" if number else f"STRUCT<{name}: STRUCT<known: INT>>", {name: body}
+    value = json_value(f"top {schema}")
+    found = unknown_fields([json.dumps({"top": body, "new": 1}).encode()], value)
+    assert [one.path for one in found] == ["new"]
+
+
 def test_an_object_with_many_fields_is_proposed_as_text() -> None:
     wide = {"wide": {f"some_rather_long_name_{number}": number for number in range(40)}}
     assert found(wide) == {"wide": "wide STRING"}
@@ -129,12 +162,15 @@ def test_a_json_schema_gets_properties() -> None:
     )
     body = {"id": 1, "n": 2, "amount": "1.25", "at": "2026-01-01T00:00:00Z", "tags": ["a"], "who": {"a": 1}}
     assert found(body, value=value) == {
-        "n": "n: {type: integer}",
+        "n": "'n': {type: integer}",
         "amount": 'amount: {type: number, format: "decimal(18,2)"}',
         "at": "at: {type: string, format: date-time}",
         "tags": "tags: {type: array, items: {type: string}}",
         "who": "who: {type: object, properties: …}",
     }
+    names = ["no", "on", "1e3", "2026-01-31", "@x", "-", "with-dash"]
+    for name, line in found(dict.fromkeys(names, 1), value=value).items():
+        assert yaml.safe_load(line) == {name: {"type": "integer"}}
 
 
 def test_a_field_that_was_added_or_ignored_since_is_not_dropped_any_more() -> None:

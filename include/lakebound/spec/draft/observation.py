@@ -15,6 +15,8 @@ Form = Literal["empty", "date", "time", "decimal", "other"]
 
 MOST_VALUES = 12
 """Maximum number of different texts remembered per field."""
+MOST_DEEP = 100
+"""Levels of lists and objects in a value that are looked into; a JSON parser may return ten times as many."""
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d$")
 _TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-](0\d|1[0-7])(:?[0-5]\d)?)?$")
 _DECIMAL = re.compile(r"^-?\d{1,38}\.\d{1,18}$")
@@ -59,8 +61,13 @@ class Seen:
         """Whether all integers and texts differ, and there are several."""
         return len(self.distinct) == self.kinds["integer"] + self.kinds["text"] > 1
 
-    def add(self, value: Any) -> None:
-        """Take a value into account; a number with a point must be a ``Decimal``."""
+    def add(self, value: Any, deep: int = MOST_DEEP) -> None:
+        """Take a value into account; a number with a point must be a ``Decimal``.
+
+        Args:
+            value: The value.
+            deep: How many levels of lists and objects are looked into.
+        """
         self.present += 1
         if value is None:
             self.kinds["null"] += 1
@@ -75,12 +82,12 @@ class Seen:
         elif isinstance(value, list):
             self.kinds["array"] += 1
             self.element = self.element or Seen()
-            for inside in value:
-                self.element.add(inside)
+            for inside in value if deep else ():
+                self.element.add(inside, deep - 1)
         elif isinstance(value, dict):
             self.kinds["object"] += 1
-            for name, inside in value.items():
-                self.fields.setdefault(name, Seen()).add(inside)
+            for name, inside in value.items() if deep else ():
+                self.fields.setdefault(name, Seen()).add(inside, deep - 1)
         else:  # NaN and Infinity, which are no JSON
             self.kinds["strange"] += 1
 

@@ -7,13 +7,14 @@ printable is escaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakebound.spec.ddl import DdlColumn, DdlType, UnclearDdlError, read_columns
 from lakebound.spec.draft.inference import as_object, ddl_name, proposed_type, unfit_name
 from lakebound.spec.draft.observation import Seen
-from lakebound.spec.draft.varying_keys import keys_vary
+from lakebound.spec.draft.varying_keys import varying_keys
 from lakebound.spec.value import JsonValueSpec, ValueSpec
 
 MOST_FIELDS = 20
@@ -23,6 +24,9 @@ ANY_KEY = "*"
 """Stands for keys that vary: they are data, such as ids, and are not named."""
 MOST_TYPE_CHARACTERS = 160
 """A longer type is proposed as STRING, which holds the JSON text."""
+MOST_PATH_CHARACTERS = 1000
+"""What has a longer path is not named."""
+_WORDS_OF_YAML = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _PROPERTIES = {
     "BIGINT": "{type: integer}",
     "BOOLEAN": "{type: boolean}",
@@ -55,7 +59,7 @@ class UnknownField:
             return ""
         *inside, name = self.path.split(".")
         if isinstance(value, JsonValueSpec) and value.json_schema is not None:
-            return f"{name}: {_as_property(self.type)}"
+            return f"{in_yaml(name)}: {_as_property(self.type)}"
         return f"{ddl_name(name)}{':' if inside else ''} {self.type}"
 
 
@@ -84,7 +88,8 @@ def unknown_fields(values: Sequence[bytes | None], value: ValueSpec) -> tuple[Un
         body = as_object(one)
         if body is not None:
             root.add(body)
-    found = [one for one in _in_object(root, columns, ()) if is_dropped(one.path, value)]
+    named = (one for one in _in_object(root, columns, ()) if len(one.path) <= MOST_PATH_CHARACTERS)
+    found = [one for one in named if is_dropped(one.path, value)]
     return tuple(sorted(found, key=lambda one: (-one.records, one.path))[:MOST_FIELDS])
 
 
@@ -113,6 +118,12 @@ def shown_name(name: str) -> str:
     return told if len(told) <= MOST_NAME_CHARACTERS else f"{told[: MOST_NAME_CHARACTERS - 1]}…"
 
 
+def in_yaml(name: str) -> str:
+    """Return a name or a path as YAML takes it for a text: quoted, unless it is plain and no word of YAML's."""
+    plain = re.fullmatch(r"[A-Za-z_][\w.]*", name, re.ASCII) and name.lower() not in _WORDS_OF_YAML
+    return name if plain else "'" + name.replace("'", "''") + "'"
+
+
 def _as_property(ddl: str) -> str:
     """Return a type as JSON Schema has it; of an object only the beginning, as its fields are for a person to choose."""
     kind, _, rest = ddl.partition("<")
@@ -128,15 +139,15 @@ def _as_property(ddl: str) -> str:
 def _in_object(seen: Seen, columns: tuple[DdlColumn, ...], path: tuple[str, ...]) -> Iterator[UnknownField]:
     known = {column.name: column for column in columns}
     folded = {name.casefold(): name for name in known}
-    unknown = [inside for name, inside in seen.fields.items() if name not in known]
-    are_data = keys_vary(unknown, seen.kinds["object"])
-    if are_data:
-        records = max(inside.present for inside in unknown)
+    unknown = {name: inside for name, inside in seen.fields.items() if name not in known}
+    data = varying_keys(unknown, seen.kinds["object"])
+    if data:
+        records = max(unknown[name].present for name in data)
         yield UnknownField(
-            ".".join((*path, ANY_KEY)), problem=f"{len(unknown):,} different keys; a MAP would hold them", records=records
+            ".".join((*path, ANY_KEY)), problem=f"{len(data):,} different keys; a MAP would hold them", records=records
         )
     for name, inside in seen.fields.items():
-        if are_data and name not in known:
+        if name in data:
             continue
         own = (*path, shown_name(name))
         if (column := known.get(name)) is not None:
@@ -156,12 +167,10 @@ def _inside(seen: Seen, shape: DdlType, path: tuple[str, ...]) -> Iterator[Unkno
     elif shape.name == "ARRAY" and shape.inside is not None and seen.element is not None:
         yield from _inside(seen.element, shape.inside, path)
     elif shape.name == "MAP" and shape.inside is not None:
-        found: dict[str, UnknownField] = {}
-        for value in seen.fields.values():
-            for one in _inside(value, shape.inside, path):
-                before = found.get(one.path)
-                found[one.path] = one if before is None else replace(before, records=before.records + one.records)
-        yield from found.values()
+        values = Seen()
+        for one in seen.fields.values():
+            values.include(one)
+        yield from _inside(values, shape.inside, path)
 
 
 def _proposed(name: str, seen: Seen) -> str:

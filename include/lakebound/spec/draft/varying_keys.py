@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from lakebound.spec.draft.observation import Seen
 
@@ -14,24 +14,24 @@ MOST_SHARE = 0.25
 _NUMBERS = {"integer", "number"}
 
 
-def keys_vary(keys: Collection[Seen], objects: int) -> bool:
-    """Whether keys are data: many different ones, each in few of the objects.
+def varying_keys(fields: Mapping[str, Seen], objects: int) -> Collection[str]:
+    """Return the keys that are data: many different ones, each in few of the objects, whatever other fields these have.
 
     Args:
-        keys: What is seen of each key.
+        fields: What is seen of each key.
         objects: How many objects there are.
     """
-    is_enough = objects >= LEAST_OBJECTS and len(keys) >= LEAST_KEYS
-    return is_enough and all(one.present <= MOST_SHARE * objects for one in keys)
+    rare = {name for name, one in fields.items() if one.present <= MOST_SHARE * objects}
+    return rare if objects >= LEAST_OBJECTS and len(rare) >= LEAST_KEYS else ()
 
 
 def map_values(seen: Seen) -> Seen | None:
-    """Return all values of objects whose keys vary; None where the keys are fields, or the values of several kinds.
+    """Return all values of objects whose keys all vary; None where some are fields, or the values of several kinds.
 
     Args:
         seen: A field that holds objects alone.
     """
-    if not keys_vary(seen.fields.values(), seen.kinds["object"]):
+    if not seen.fields or len(varying_keys(seen.fields, seen.kinds["object"])) < len(seen.fields):
         return None
     values = Seen()
     for one in seen.fields.values():
