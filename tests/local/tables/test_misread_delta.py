@@ -5,7 +5,10 @@ What readers see is asked of delta-kernel; what was landed is what the test wrot
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,13 @@ from tests.support.tables.mapped_columns import ColumnMapping, Protocol, commit,
 
 from lakebound.ledger.entry import Entry
 from lakebound.spec.table import TableSpec
+from lakebound.storage.location import Location
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta import misread
 from lakebound.tables.delta import table as delta_table
 from lakebound.tables.delta.misread import misread_columns
 from lakebound.tables.delta.open import open_at
+from lakebound.tables.footers import read_footers
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
@@ -209,6 +215,30 @@ def test_a_bound_is_kept_and_told(app: Lander, at: Places) -> None:
         app.land(start, start + 10)
     look = misread_columns(open_at(at.folder(SPEC)), at.folder(SPEC), most_files=2)
     assert (look.files, look.looked_at) == (4, 2)
+
+
+@pytest.mark.parametrize("is_doubtful", [False, True])
+def test_footers_are_not_held_all_at_once(
+    app: Lander, mapping: ColumnMapping, at: Places, monkeypatch: pytest.MonkeyPatch, is_doubtful: bool
+) -> None:
+    for start in range(10, 80, 10):
+        app.land(start, start + 10)
+    if is_doubtful:
+        mapping.switch_on()
+        mapping.rename("city", "town")
+    given: list[weakref.ref[Any]] = []
+    most = []
+
+    def counted(files: Sequence[Location]) -> Iterator[Any]:
+        for footer in read_footers(files):
+            given.append(weakref.ref(footer))
+            gc.collect()  # a footer and its schema hold each other
+            most.append(sum(one() is not None for one in given))
+            yield footer
+
+    monkeypatch.setattr(misread, "read_footers", counted)
+    assert open_table(SPEC, at).misread_columns().looked_at == 8
+    assert len(most) == 8 and max(most) <= 3
 
 
 def test_a_rewind_to_before_it_is_a_way_out(mapping: ColumnMapping, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from lakebound.errors import BadEntryError
 from lakebound.ledger.foreign_changes import MOST_REMEMBERED, ForeignChange, short
 from lakebound.storage.location import Location
-from lakebound.tables.delta.log import commit_file, commit_lines
+from lakebound.tables.delta.log import commit_file, commit_lines, moment_ms
 from lakebound.tables.entries import read_entry
 
 _MOST_COMMITS = 200
@@ -63,20 +63,25 @@ def change_of(number: int, info: Mapping[str, Any], actions: Sequence[Mapping[st
         info: Its ``commitInfo``.
         actions: All of its actions.
     """
-    added = [one["add"] for one in actions if "add" in one and one["add"].get("dataChange", True)]
-    removed = [one["remove"] for one in actions if "remove" in one and one["remove"].get("dataChange", True)]
+    added, removed = _changing(actions, "add"), _changing(actions, "remove")
     if not added and not removed:
         return None
     metrics = info.get("operationMetrics")
     brought, gone = _counts(metrics if isinstance(metrics, dict) else {}, added, removed)
     return ForeignChange(
         version=str(number),
-        at_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+        at_ms=moment_ms(info),
         operation=short(info.get("operation")),
         by=short(info.get("userName") or info.get("engineInfo")),
         added=brought,
         removed=gone,
     )
+
+
+def _changing(actions: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    """Return the actions of a name that change rows; some writers name every action in each line, the others as null."""
+    bodies = (one.get(name) for one in actions)
+    return [one for one in bodies if isinstance(one, dict) and one.get("dataChange", True)]
 
 
 def _counts(
@@ -105,7 +110,7 @@ def _rows(action: Mapping[str, Any]) -> int | None:
     except (ValueError, KeyError, TypeError):
         return None
     vector = action.get("deletionVector")
-    return rows - int(vector.get("cardinality", 0)) if isinstance(vector, dict) else rows
+    return rows - (_number(vector.get("cardinality")) or 0) if isinstance(vector, dict) else rows
 
 
 def _number(value: object) -> int | None:

@@ -31,7 +31,7 @@ class DeltaCommit:
 
     Attributes:
         version: Its version.
-        timestamp_ms: When the writer says that it committed.
+        timestamp_ms: When the writer says that it committed; 0 where it does not say it as a number.
         operation: Such as WRITE, OPTIMIZE or RESTORE.
         restored_to: Of a RESTORE, the version that it brought back; None where it names a time instead.
         entry: Its ledger entry; None for somebody else's commit.
@@ -76,11 +76,25 @@ def commits(folder: Location, version: int, *, pass_bad_entries: bool = False) -
         info = _commit_info(content.decode())
         yield DeltaCommit(
             version=number,
-            timestamp_ms=int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
+            timestamp_ms=moment_ms(info),
             operation=str(info.get("operation", "")),
             restored_to=_restored_to(info),
             entry=_entry(info, commit_file(folder, number), pass_bad_entries=pass_bad_entries),
         )
+
+
+def moment_ms(info: Mapping[str, Any]) -> int:
+    """Return when a commit says that it was made; 0 where it does not: a writer may put anything there.
+
+    Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#commit-provenance-information.
+
+    Args:
+        info: Its ``commitInfo``.
+    """
+    try:
+        return int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def entries(folder: Location, version: int) -> Iterator[CommittedEntry]:

@@ -55,4 +55,4 @@ def change_of(snapshot: Snapshot) -> ForeignChange | None:
 
 def _number(said: Mapping[str, str], name: str) -> int:
     text = said.get(name, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
