@@ -15,8 +15,11 @@ MOST_LEVELS = 998
 Source: https://javadoc.io/doc/com.fasterxml.jackson.core/jackson-core: ``StreamReadConstraints.DEFAULT_MAX_DEPTH``."""
 MOST_SHOWN = 60
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?')
+# Each takes a whole text at once, also one that is cut: a search that began again at each escaped quote in it would take time
+# by the square of its length.
+_INSIDE = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_NAME = re.compile(rf'"({_INSIDE})(?:"(\s*+:)?)?', re.DOTALL)
+_STRINGS = re.compile(rf'"{_INSIDE}"?', re.DOTALL)
 
 
 class _NoNumberError(Exception):
@@ -86,11 +89,11 @@ def _told(text: str, error: json.JSONDecodeError) -> str:
 
 def _at(text: str, position: int) -> str:
     """Return the last field that begins before a character, and the character's number."""
-    names = _NAME.findall(text[:position])
-    number = f"character {position + 1}"
-    if not names:
+    number, name = f"character {position + 1}", None
+    for one in _NAME.finditer(text, 0, position):
+        name = one[1][:MOST_SHOWN] if one[2] else name
+    if name is None:
         return number
-    name = names[-1][:MOST_SHOWN]
     return f"{name if name.isprintable() else ascii(name)}: {number}"
 
 

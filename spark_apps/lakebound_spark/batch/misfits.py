@@ -63,7 +63,7 @@ _LARGEST: dict[type[DataType], Decimal] = {
     DoubleType: Decimal("1.797693134862315808e308"),
 }
 _DIGITS = re.compile(r"^-?\d+$")
-_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_NUMBER = re.compile(r"^[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?$")
 _PLAIN = re.compile(r"^[A-Za-z_]\w*$")
 
 

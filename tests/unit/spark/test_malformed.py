@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,25 @@ def test_levels_are_counted_outside_of_texts() -> None:
 def test_what_is_right_is_not_explained() -> None:
     assert explain_malformed(b'{"a":1}') is None
     assert explain_malformed(None) == "character 1: the text ends within the JSON value; it may have been cut"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"id": 1, "payload": json.dumps({f"key{number}": "value" for number in range(1300)})})[:-1] + ', "x": NULL}',
+        '{"id": 1, "x": NULL, "payload": "' + '\\"' * 15_000,
+        '{"id": 1, "x": NULL' + " " * 30_000,
+        '{"id": 1, "x": NULL' + '"' * 30_000,
+        '{"id": 1, "x": NULL' + ' "' * 15_000,
+        '{"id": 1, "payload": "' + '\\"' * 15_000,
+    ],
+    ids=["JSON in a text", "cut", "blanks", "quotes", "quotes and blanks", "cut within"],
+)
+def test_the_time_grows_with_the_length_and_not_faster(text: str) -> None:
+    began = time.process_time()
+    told = explain_malformed(text.encode())
+    assert told is not None and told.startswith(("x: ", "payload: ")) and "character" in told
+    assert time.process_time() - began < 1
 
 
 @given(st.binary(max_size=60) | st.text('{}[]":,NaN\\ \t1e+-', max_size=40).map(str.encode))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -153,3 +154,14 @@ def test_types_without_a_rule_are_passed_over() -> None:
         pass
 
     assert explain(b'{"x": 1}', StructType([StructField("x", Other())])) is None
+
+
+@pytest.mark.parametrize("field", ["amount", "d", "n", "at", "day"])
+@pytest.mark.parametrize(
+    "text", ["9" * 30_000 + "x", "9" * 30_000 + "." + "9" * 30_000 + "x", "1e" + "9" * 30_000 + "x", "9," * 15_000 + "x"]
+)
+def test_the_time_grows_with_the_length_and_not_faster(field: str, text: str) -> None:
+    began = time.process_time()
+    told = explain(json.dumps({"id": "a", field: text}).encode(), SCHEMA)
+    assert told is not None and told.startswith(f"{field}: ")
+    assert time.process_time() - began < 1
