@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.support.streams.stand_ins import ORDERS
 
 from lakebound.settings import load_settings
+from lakebound.spec.draft import unknown_fields as unknown_fields_module
 from lakebound.spec.draft.unknown_fields import (
     MOST_FIELDS,
     MOST_TYPE_CHARACTERS,
@@ -110,6 +111,19 @@ def test_keys_that_vary_inside_of_the_values_of_a_map_are_not_named() -> None:
         json.dumps({"tags": {f"t{number}": {"at": None, "by": "x", f"a{number}@x.org": 1}}}).encode() for number in range(50)
     ]
     assert {one.path: one.records for one in unknown_fields(values, json_value())} == {"tags.by": 50, "tags.*": 1}
+
+
+def test_the_schema_is_read_once_whatever_number_of_fields_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 60 columns it takes a millisecond, and four records of 1 MB may have 200,000 fields."""
+    read, seen = unknown_fields_module.read_columns, []
+
+    def counted(text: str) -> Any:
+        seen.append(text)
+        return read(text)
+
+    monkeypatch.setattr(unknown_fields_module, "read_columns", counted)
+    values = [json.dumps({f"key_{record}_{number}": 1 for number in range(200)}).encode() for record in range(4)]
+    assert len(unknown_fields(values, json_value())) == MOST_FIELDS and len(seen) == 1
 
 
 @pytest.mark.parametrize("levels", [90, 500, 900, 960, 980, 990, 1500])

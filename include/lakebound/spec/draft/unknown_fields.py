@@ -89,7 +89,7 @@ def unknown_fields(values: Sequence[bytes | None], value: ValueSpec) -> tuple[Un
         if body is not None:
             root.add(body)
     named = (one for one in _in_object(root, columns, ()) if len(one.path) <= MOST_PATH_CHARACTERS)
-    found = [one for one in named if is_dropped(one.path, value)]
+    found = [one for one in named if _is_dropped(one.path, columns, value)]
     return tuple(sorted(found, key=lambda one: (-one.records, one.path))[:MOST_FIELDS])
 
 
@@ -101,7 +101,11 @@ def is_dropped(path: str, value: ValueSpec) -> bool:
         value: How the pipeline decodes values, as its YAML is now.
     """
     columns = schema_of(value)
-    if columns is None or not isinstance(value, JsonValueSpec):
+    return columns is not None and _is_dropped(path, columns, value)
+
+
+def _is_dropped(path: str, columns: tuple[DdlColumn, ...], value: ValueSpec) -> bool:
+    if not isinstance(value, JsonValueSpec):
         return False
     if value.unknown_fields == "quarantine" and "." not in path:
         return False
@@ -114,8 +118,12 @@ def is_dropped(path: str, value: ValueSpec) -> bool:
 
 def shown_name(name: str) -> str:
     """Return a field's name as people may read it anywhere: short, and every character of it printable."""
-    told = "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in name)
+    told = name if name.isprintable() else "".join(map(_shown_character, name))
     return told if len(told) <= MOST_NAME_CHARACTERS else f"{told[: MOST_NAME_CHARACTERS - 1]}…"
+
+
+def _shown_character(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
 
 
 def in_yaml(name: str) -> str:
