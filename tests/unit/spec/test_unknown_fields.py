@@ -87,6 +87,13 @@ def test_a_name_that_no_column_can_have_is_named_with_the_reason() -> None:
     assert all(one.line_for(json_value()) == "" for one in unknown_fields(values, json_value()))
 
 
+def test_a_name_calls_nobody_and_leads_nowhere() -> None:
+    names = ["<!channel>", "<https://x.org|click>"]
+    named = unknown_fields([json.dumps(dict.fromkeys(names, 1)).encode()], json_value())
+    assert [one.path for one in named] == [r"\x3c!channel\x3e", r"\x3chttps://x.org|click\x3e"]
+    assert unknown_fields([json.dumps({names[0]: 1}).encode()], json_value(ignored_fields=names[:1])) == ()
+
+
 def test_keys_that_vary_are_data_and_are_not_named() -> None:
     bodies = [{"customer": {"name": "a", f"a{number}@x.org": number, f"b{number}@x.org": "x"}} for number in range(20)]
     values = [json.dumps(body).encode() for body in bodies]
@@ -209,7 +216,12 @@ def test_whatever_is_sent_names_are_short_and_printable_and_no_known_field_is_am
     assert len(named) <= MOST_FIELDS
     assert not {one.path for one in named} & {"a", "b", "c", "a.b", "c.d"}
     for one in named:
-        assert one.path.isprintable() and (one.problem or one.line_for(value)) and is_dropped(one.path, value)
+        assert (
+            one.path.isprintable()
+            and not {*one.path} & {*"<>"}
+            and (one.problem or one.line_for(value))
+            and is_dropped(one.path, value)
+        )
     top = {shown_name(name) for body in sent for name in body} - {"a", "b", "c"}
     assert len(top) >= MOST_FIELDS or top <= {one.path for one in named} or len(named) == MOST_FIELDS
 

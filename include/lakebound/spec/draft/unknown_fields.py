@@ -2,7 +2,7 @@
 
 Only names and types are kept of a record, never a value. Keys that vary from record to record are data: they are counted, and
 not named. A name comes from whoever sends records: it is cut, and what is not
-printable is escaped.
+printable, or markup to a reader of messages, is escaped.
 """
 
 from __future__ import annotations
@@ -117,12 +117,18 @@ def _is_dropped(path: str, columns: tuple[DdlColumn, ...], value: ValueSpec) -> 
 
 
 def shown_name(name: str) -> str:
-    """Return a field's name as people may read it anywhere: short, and every character of it printable."""
-    told = name if name.isprintable() else "".join(map(_shown_character, name))
+    """Return a field's name as people may read it anywhere: short, every character of it printable, and no markup.
+
+    In angle brackets, Slack reads who is to be called (``<!channel>``) and where a link leads.
+    """
+    is_plain = name.isprintable() and "<" not in name and ">" not in name
+    told = name if is_plain else "".join(map(_shown_character, name))
     return told if len(told) <= MOST_NAME_CHARACTERS else f"{told[: MOST_NAME_CHARACTERS - 1]}…"
 
 
 def _shown_character(char: str) -> str:
+    if char in "<>":
+        return f"\\x{ord(char):02x}"
     return char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
 
 
