@@ -418,3 +418,9 @@ def test_files_of_another_partitioning_are_refused_in_the_plan(world: World) -> 
         update.add_field("city", IdentityTransform(), "city")
     with pytest.raises(RowsNotInFilesError, match="3 of the files that hold them were written before its partitioning was"):
         prepare(world.spec, world.at, WHERE)
+
+
+def test_times_and_days_as_the_page_writes_them(world: World) -> None:
+    landed(world)
+    plan = prepare(world.spec, world.at, "at >= '2023-11-15T08:00:00Z'::timestamptz and at < DATE '2023-11-16'")
+    assert {row for part in plan.erased.parts for start, end in part.offsets for row in range(start, end)} == {*range(8, 24)}
