@@ -217,6 +217,16 @@ def test_a_bound_is_kept_and_told(app: Lander, at: Places) -> None:
     assert (look.files, look.looked_at) == (4, 2)
 
 
+def test_columns_of_row_tracking_are_no_mistake_also_when_the_log_has_forgotten_who_wrote_them(app: Lander, at: Places) -> None:
+    folder = at.delta_path(SPEC)
+    theirs = rows(10, 20).append_column("_row-id-col-7d0f", pa.array(range(10)))
+    pq.write_table(theirs.append_column("_row-commit-version-col-7d0f", pa.array(range(10))), folder / "theirs.parquet")
+    commit(folder, [added(folder / "theirs.parquet", {})], "WRITE")
+    lander(SPEC, at).land(20, 30)
+    forget_all_but_newest(SPEC, at)
+    assert found(at) == set()
+
+
 @pytest.mark.parametrize("is_doubtful", [False, True])
 def test_footers_are_not_held_all_at_once(
     app: Lander, mapping: ColumnMapping, at: Places, monkeypatch: pytest.MonkeyPatch, is_doubtful: bool

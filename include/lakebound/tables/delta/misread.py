@@ -24,6 +24,9 @@ from lakebound.tables.misread import MOST_FILES, Column, ColumnsLook, Compared, 
 from lakebound.tables.schemas import FIELD_ID, nested_arrow
 
 _PARTITION = "partition."
+_OF_ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
+"""How Spark's names of columns begin in which files keep row tracking; no table has them among its columns.
+Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#row-tracking."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ class _Look:
 
     def at(self, live: _Live, footer: pq.FileMetaData) -> _File:
         """Look at a file."""
-        schema = footer.schema.to_arrow_schema()
+        own = footer.schema.to_arrow_schema()
+        schema = pa.schema([field for field in own if not field.name.startswith(_OF_ROW_TRACKING)])
         return _File(live, tuple(_lost_partitions(live, footer, self.now)), _held(schema) if self._doubts(schema) else None)
 
     def _doubts(self, schema: pa.Schema) -> bool:
