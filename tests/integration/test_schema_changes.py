@@ -50,7 +50,7 @@ def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, to
         after = with_schema(before, NOTED, schema_evolution="add_columns")
         if LONG_FORM:  # shortly: tests/spark/test_edits.py asks what check says of each edit
             (plan,) = check_plans([after.spec], after.settings)
-            assert "column note (string) is added" in plan.changes["delta:events"]
+            assert "column note (STRING) is added" in plan.changes["delta:events"]
         second = starter.start(after)
         send(producer, name, range(200, 400))
         second.wait_landed(journal.ends())
@@ -63,7 +63,7 @@ def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, to
         other = with_schema(before, NOTED.replace("amount DOUBLE", "amount STRING"), schema_evolution="add_columns")
         third = starter.start(other).ended()
         assert (third.verdict, third.error_class) == ("refused", "SchemaChangedError")
-        assert "column amount is double in the table, string in the pipeline" in third.reason
+        assert "column amount is DOUBLE in the table, STRING in the pipeline" in third.reason
         findings = [finding for said in read_findings(other.control) if said.source == "schema" for finding in said.findings]
         assert {finding.cause for finding in findings} == {"schema of delta:events", "schema of iceberg:events"}
         assert not other.lease_is_live

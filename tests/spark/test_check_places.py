@@ -120,7 +120,7 @@ def imported_transforms() -> list[str]:
         (
             ("tables:", "to_topics:\n  - topic: shop.clean\n    key: at\ntables:"),
             ("", ""),
-            "orders.yaml:15: to_topics[0].key: topic:shop.clean: its key 'at' is of type timestamp",
+            "orders.yaml:15: to_topics[0].key: topic:shop.clean: its key 'at' is of type TIMESTAMP",
             "cast it in the transform",
         ),
         (
@@ -132,7 +132,7 @@ def imported_transforms() -> list[str]:
         (
             ("", ""),
             ("return records", "return records.withColumn('city', F.length('city'))"),
-            "transforms/orders.py:6: delta:shop.orders: column city is string in the table, int in the pipeline",
+            "transforms/orders.py:6: delta:shop.orders: column city is STRING in the table, INT in the pipeline",
             "give the new one another name",
         ),
         (

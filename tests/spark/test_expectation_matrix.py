@@ -26,8 +26,8 @@ from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.yaml_source import YamlSource
 from lakebound.tables.places import places_of
-from lakebound.tables.schema_change import type_name
 from lakebound.tables.table import KAFKA_TYPE, open_table
+from lakebound.tables.type_names import type_name
 from lakebound_spark.validate.application import SparkEvaluator
 
 pytestmark = pytest.mark.spark

@@ -351,7 +351,6 @@ def _print_pipeline(report: _Report, name: str) -> None:
     if name in report.costs:
         show(f"  cost: {report.costs[name].sentence()}")
     for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
-        # Arrow indents what is nested, and repeats it.
-        show(f"  {table}: {', '.join(line for line in columns.splitlines() if not line.startswith(' '))}")
+        show(f"  {table}: {', '.join(columns.splitlines())}")
         for change in report.changes.get(name, {}).get(table, ()):
             show(f"    {change}")

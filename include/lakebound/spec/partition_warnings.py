@@ -21,7 +21,7 @@ def partition_warnings(spec: PipelineSpec, tables: Mapping[str, Mapping[str, str
         return
     for table in spec.tables:
         for column in table.partition_by if table.format == "delta" else ():
-            if tables.get(table.id, {}).get(column) == "string":
+            if tables.get(table.id, {}).get(column, "").upper() == "STRING":
                 yield (
                     f"{table.id}: it is partitioned by {column!r}: Delta reads an empty string in a partition column as null, "
                     f"but the pipeline's Iceberg tables keep it. If records can have empty strings there, replace them in a "

@@ -3,5 +3,5 @@
 Other rooms import ``access``, ``column_facts``, ``commit``, ``datafiles``, ``declared``, ``entries``, ``erased``,
 ``erasing``, ``fitting``, ``full_disk``, ``guest``, ``health``, ``landed``, ``layout``, ``misread``, ``outages``,
 ``partition_values``, ``places``, ``plan``, ``prepared``, ``reconstruction``, ``schema_change``, ``schemas``, ``size``,
-``stale_ledger``, ``table``, ``take_over``, ``target`` and ``warehouse_check``.
+``stale_ledger``, ``table``, ``take_over``, ``target``, ``type_names`` and ``warehouse_check``.
 """

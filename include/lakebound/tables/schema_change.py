@@ -17,23 +17,12 @@ import pyarrow as pa
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
 from lakebound.tables.renames import likely_renames, question
 from lakebound.tables.schemas import normalise_schema, unusable_names
+from lakebound.tables.type_names import type_name
 
 Path = tuple[str, ...]
 """Names from the column down; ``element`` of a list, ``key`` and ``value`` of a map."""
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_NAMES = {
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-    pa.timestamp("us"): "timestamp_ntz",
-    pa.timestamp("us", tz="UTC"): "timestamp",
-}
 
 
 @dataclass(frozen=True)
@@ -143,19 +132,6 @@ def plan_schema(
 def name_of(path: Path) -> str:
     """Return a column's name as it is written."""
     return ".".join(path)
-
-
-def type_name(kind: pa.DataType) -> str:
-    """Return a type as Spark's DDL writes it."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision}, {kind.scale})"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{one.name}: {type_name(one.type)}' for one in kind)}>"
-    if pa.types.is_list(kind):
-        return f"array<{type_name(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"
-    return _NAMES.get(kind, str(kind))
 
 
 @dataclass

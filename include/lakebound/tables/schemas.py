@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
 from lakebound.spec.table import PartitionField, TableSpec
+from lakebound.tables.type_names import type_name
 
 FIELD_ID = b"PARQUET:field_id"
 """As Arrow names it in a field's metadata."""
@@ -73,7 +74,7 @@ def check_partitioning(
             )
         kind = schema.field(field.column).type
         if not _partitions(table_format, field.transform, normalise_type(kind)):
-            raise TableMismatchError(table, f"it cannot be partitioned by {field}: {field.column!r} is {kind}")
+            raise TableMismatchError(table, f"it cannot be partitioned by {field}: {field.column!r} is {type_name(kind)}")
 
 
 def _partitions(format_: str, transform: str, kind: pa.DataType) -> bool:

@@ -27,8 +27,8 @@ from lakebound.spec.table import TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys
-from lakebound.tables.schema_change import type_name
 from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.type_names import told_columns, type_name
 from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.topic_rows import with_json
@@ -126,7 +126,7 @@ def _check_table(
         what = f"{one.id}: no table holds what the pipeline makes: {first_line(exc)}; give the column another type by a cast"
         found.problems.append(PlacedProblem(what, ("transform",) if run.spec.transform else keys))
         return
-    found.tables[one.id], found.columns[one.id] = str(schema), {field.name: type_name(field.type) for field in schema}
+    found.tables[one.id], found.columns[one.id] = told_columns(schema), {field.name: type_name(field.type) for field in schema}
     _compare(found, run, one, keys, schema, made)
 
 

@@ -21,6 +21,7 @@ from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
+from lakebound.tables.type_names import type_name
 from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
 from lakebound_spark.batch.explained import explained
 from lakebound_spark.batch.failing_records import RaisingRecords
@@ -38,6 +39,7 @@ from lakebound_spark.reference.book import open_book
 
 _EXAMPLES = 3
 """Number of records that are named for each reason."""
+_KAFKA_TYPE = "STRUCT (its place in Kafka)"
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,7 @@ def _layouts(run: RunSpec) -> list[FileLayout]:
 def _tried(one: TableSpec, schema: pa.Schema, rows: pa.Table, left_out: frozenset[str], changes: Sequence[str]) -> TriedTable:
     kept = [column for column in schema if column.name not in left_out]
     shown = rows.select([column.name for column in kept]).to_pylist()
-    columns = [
-        (column.name, "struct (its place in Kafka)" if column.name == KAFKA_COLUMN else str(column.type)) for column in kept
-    ]
+    columns = [(column.name, _KAFKA_TYPE if column.name == KAFKA_COLUMN else type_name(column.type)) for column in kept]
     return TriedTable(columns, list(one.partition_by), list(changes), shown)
 
 

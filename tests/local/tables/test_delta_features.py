@@ -184,14 +184,14 @@ class TestBatchInFlight:
         columns = app.table.schema()
         wider = columns.set(columns.get_field_index("city"), pa.field("city", pa.binary()))
         self.change(folder, columns=wider)
-        with pytest.raises(FilesOutdatedError, match=r"column city .it was string, and is binary"):
+        with pytest.raises(FilesOutdatedError, match=r"column city .it was STRING, and is BINARY"):
             app.land(20, 30, files)
         assert live_ids(folder) == []
 
     def test_a_column_that_is_gone_has_it_written_again(self, app: Lander, at: Places) -> None:
         files, folder = app.write(20, 30), at.delta_path(SPEC)
         self.change(folder, columns=app.table.schema().remove(1))
-        with pytest.raises(FilesOutdatedError, match=r"column city .it was string, and is gone"):
+        with pytest.raises(FilesOutdatedError, match=r"column city .it was STRING, and is gone"):
             app.land(20, 30, files)
 
     def test_a_new_column_is_null_in_it(self, app: Lander, at: Places) -> None:

@@ -90,12 +90,12 @@ def test_check_static_looks_for_the_transform(settings: Settings, source: str | 
 
 
 def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = {"orders": SparkPlan("orders", tables={"delta:lake.orders": "id: int64\n  child 0: x"})}
+    plans = {"orders": SparkPlan("orders", tables={"delta:lake.orders": "id: BIGINT\nat: TIMESTAMP"})}
     monkeypatch.setattr(plan_check, "check_plans", lambda specs, _: (plans[spec.pipeline] for spec in specs))
     topics: dict[str, tuple[list[str], list[str]]] = {"said": ([], ["topic orders is not on the broker"])}
     monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: topics["said"])
     warned = "  warning: topic orders is not on the broker\n"
-    assert lakebound("check").stdout == f"orders: valid\n{warned}  delta:lake.orders: id: int64\n"
+    assert lakebound("check").stdout == f"orders: valid\n{warned}  delta:lake.orders: id: BIGINT, at: TIMESTAMP\n"
     topics["said"] = (["topic 'orders' was recreated"], [])
     file, lines = settings.pipelines / "orders.yaml", (settings.pipelines / "orders.yaml").read_text().splitlines()
     topic_line = 1 + lines.index("topics:")

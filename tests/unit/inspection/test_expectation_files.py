@@ -197,7 +197,7 @@ def test_what_is_read_says_what_was_written_and_goes_through_json(spec: Pipeline
 def test_columns_that_are_known_without_spark(spec: PipelineSpec) -> None:
     assert columns_without_spark(spec, {"delta:sales.orders": {"a": "int"}}) == {
         "delta:sales.orders": {"a": "int"},
-        "iceberg:sales.orders": {"order_id": "string", "total": "double", "_kafka": "struct"},
+        "iceberg:sales.orders": {"order_id": "STRING", "total": "DOUBLE", "_kafka": "STRUCT"},
     }
     transformed = spec.model_copy(update={"transform": "transforms.orders.clean"})
     assert columns_without_spark(transformed, {}) == {}

@@ -122,9 +122,9 @@ def test_rows_are_counted_in_the_bucket_of_their_time_unless_it_is_over_or_far_a
     ("more", "what"),
     [
         ({"key": "nothing"}, "needs the column 'nothing'"),
-        ({"key": "tags"}, "its key 'tags' is of type list"),
-        ({"delete_if": "cents"}, "not bool"),
-        ({"counters": {**COUNTERS, "time": "cents"}}, "not a timestamp"),
+        ({"key": "tags"}, "its key 'tags' is of type ARRAY"),
+        ({"delete_if": "cents"}, "not BOOLEAN"),
+        ({"counters": {**COUNTERS, "time": "cents"}}, "not TIMESTAMP"),
         ({"counters": {**COUNTERS, "sums": ["tags"]}}, "sums are of whole numbers"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_part_of_a_batch_is_its_own_rows() -> None:
     [
         ("other", pa.string(), "is not a column of the rows, which have id"),
         ("_kafka", pa.string(), "is not a column"),
-        ("id", pa.float64(), "of type double; a key is text, bytes or a whole number"),
+        ("id", pa.float64(), "of type DOUBLE; a key is text, bytes or a whole number"),
     ],
 )
 def test_a_column_that_cannot_be_a_key_is_refused(key: str, kind: pa.DataType, difference: str) -> None:

@@ -86,7 +86,7 @@ def test_a_file_with_a_column_of_another_type_is_refused_with_a_sentence(tmp_pat
     pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "city": ["7"]}), path)
     reader = RowReader(handle, "iceberg:shop.orders", local_places(tmp_path, tmp_path))
     with pytest.raises(
-        NotRewritableError, match=r"column city has type string in file batch\.parquet, but type int64 in the table"
+        NotRewritableError, match=r"column city has type STRING in file batch\.parquet, but type BIGINT in the table"
     ):
         list(reader.read(str(path)))
     ids = {one.name: one.field_id for one in metadata.schema().fields}

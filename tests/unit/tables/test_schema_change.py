@@ -52,23 +52,23 @@ def test_new_columns_are_added_where_the_spec_says_so(format_: str) -> None:
     done = plan(found, wanted, "add_columns", format_)
     assert [one.path for one in done.additions] == [("s", "y"), ("l", "element", "n"), ("m", "value", "z"), ("new",)]
     assert done.told() == [
-        "column s.y (date) is added",
-        "column l.element.n (bigint) is added",
-        "column m.value.z (boolean) is added",
-        "column new (double) is added",
+        "column s.y (DATE) is added",
+        "column l.element.n (BIGINT) is added",
+        "column m.value.z (BOOLEAN) is added",
+        "column new (DOUBLE) is added",
     ]
 
 
 def test_without_the_word_a_new_column_is_a_difference() -> None:
     (difference,) = plan(schema(a=pa.int64()), schema(a=pa.int64(), new=UTC), "refuse").differences
-    assert str(difference) == "column new (timestamp) is missing in the table: schema_evolution: add_columns adds it"
+    assert str(difference) == "column new (TIMESTAMP) is missing in the table: schema_evolution: add_columns adds it"
 
 
 def test_a_column_that_looks_renamed_is_asked_about_with_the_way_out() -> None:
     found, wanted = schema(id=pa.int64(), amount=pa.int64(), city=pa.string()), schema(id=pa.int64(), amount_eur=pa.int64())
     (difference,) = plan(found, wanted, "refuse").differences
     assert str(difference) == (
-        "column amount_eur (bigint) is missing in the table, and the pipeline no longer has amount, which the table has: was "
+        "column amount_eur (BIGINT) is missing in the table, and the pipeline no longer has amount, which the table has: was "
         "amount renamed to amount_eur? A table's column keeps its name: if the records still have amount, write amount in the "
         "schema again; if they have amount_eur now, give it the name amount in the transform: "
         '.withColumnRenamed("amount_eur", "amount"); if it is a new column, schema_evolution: add_columns adds it, and amount '
@@ -102,7 +102,7 @@ def test_a_partition_fields_name_is_no_name_for_a_new_column(policy: SchemaEvolu
         assert done.left_out and not done.differences
         return
     assert [str(one) for one in done.differences] == [
-        "column at_day (date) is missing in the table, which has a partition field of this name: give it another name"
+        "column at_day (DATE) is missing in the table, which has a partition field of this name: give it another name"
     ]
     assert not plan_schema(
         schema(s=struct()), schema(s=struct(at_day=UTC)), "add_columns", "iceberg", (), ["at_day"]
@@ -118,7 +118,7 @@ def test_a_name_that_no_new_delta_table_may_have_is_no_name_for_a_new_column(nam
         assert done.left_out and not done.differences
         return
     assert [str(one) for one in done.differences] == [
-        f"column {name} (string) is missing in the table, and has a character that Delta's readers refuse "
+        f"column {name} (STRING) is missing in the table, and has a character that Delta's readers refuse "
         f"(one of ' ,;{{}}()=' or a line break): give it another name"
     ]
     assert not plan(found, wanted, "add_columns", "iceberg").differences
@@ -133,7 +133,7 @@ def test_two_new_columns_must_differ_by_more_than_case(policy: SchemaEvolution, 
         assert done.left_out and not done.differences
         return
     assert str(done.differences[-1]) == (
-        "column Note (string) is missing in the table, and differs from note by upper and lower case only: give one of them "
+        "column Note (STRING) is missing in the table, and differs from note by upper and lower case only: give one of them "
         "another name"
     )
 

@@ -114,11 +114,11 @@ def own_columns(spec: PipelineSpec) -> dict[str, str] | None:
     if spec.transform is not None:
         return None
     if isinstance(spec.value, BytesValueSpec):
-        return {"key": "binary", "value": "binary", KAFKA_COLUMN: "struct"}
+        return {"key": "BINARY", "value": "BINARY", KAFKA_COLUMN: "STRUCT"}
     try:
         return {
-            **{column.name: column.type.lower() for column in read_columns(spec.value.value_schema)},
-            KAFKA_COLUMN: "struct",
+            **{column.name: column.type for column in read_columns(spec.value.value_schema)},
+            KAFKA_COLUMN: "STRUCT",
         }
     except UnclearDdlError:
         return None

@@ -16,7 +16,7 @@ from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.spec.yaml_source import Keys, Mistake, YamlSource
 
 TableColumns = Mapping[str, Mapping[str, str]]
-"""Table id to the types of its columns by their names, as Spark's DDL writes them in lower case."""
+"""Table id to the types of its columns by their names, as Spark's DDL writes them."""
 
 Family = Literal["boolean", "number", "text", "binary", "date", "timestamp", "timestamp_ntz", "nested", "map"]
 """Types of which the same expectations can be judged."""

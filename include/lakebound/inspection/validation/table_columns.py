@@ -11,8 +11,8 @@ def existing_columns(spec: PipelineSpec, places: Places) -> dict[str, dict[str, 
     if places.root.is_local and not places.root.path.is_dir():
         return {}
     # The libraries of both formats take a second to import: a pipeline without tables does without.
-    from lakebound.tables.schema_change import type_name
     from lakebound.tables.table import open_table
+    from lakebound.tables.type_names import type_name
 
     found: dict[str, dict[str, str]] = {}
     for table in spec.tables:

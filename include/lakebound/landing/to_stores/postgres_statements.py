@@ -10,6 +10,7 @@ from psycopg import sql
 from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.to_stores import BUCKET_COLUMNS, COUNT, ToStoreSpec
+from lakebound.tables.type_names import type_name
 
 LEDGER = "lakebound_ledger"
 """The table of ledgers, in the schema of the stores: a row per store."""
@@ -91,7 +92,7 @@ def table_columns(spec: ToStoreSpec, schema: pa.Schema) -> dict[str, str]:
         kind = type_of(field.type)
         if field.name not in left_out and kind is None:
             raise TableMismatchError(
-                spec.id, f"PostgreSQL has no type for {field.name!r} of type {field.type}: cast it in the transform"
+                spec.id, f"PostgreSQL has no type for {field.name!r} of type {type_name(field.type)}: cast it in the transform"
             )
         if field.name not in left_out and kind is not None:
             found[field.name] = kind

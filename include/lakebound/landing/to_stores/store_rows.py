@@ -18,6 +18,7 @@ from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.tables.table import KAFKA_TYPE
+from lakebound.tables.type_names import type_name
 
 POSITION = ("topic", "partition", "offset", "ordinal")
 """Of ``_kafka``: the source position, by which the last of several rows of a key is found."""
@@ -71,23 +72,25 @@ def _check_types(spec: ToStoreSpec, output: pa.Schema) -> None:
     types, kind = pa.types, output.field(spec.key).type
     if not (types.is_string(kind) or types.is_binary(kind) or types.is_integer(kind) or types.is_date(kind)):
         what = (
-            f"its key {spec.key!r} is of type {kind}; a key is text, bytes, a whole number or a date: cast it in the transform"
+            f"its key {spec.key!r} is of type {type_name(kind)}; a key is text, bytes, a whole number or a date: "
+            f"cast it in the transform"
         )
         raise TableMismatchError(spec.id, what)
     if spec.delete_if is not None and not types.is_boolean(output.field(spec.delete_if).type):
         raise TableMismatchError(
-            spec.id, f"delete_if: {spec.delete_if!r} is of type {output.field(spec.delete_if).type}, not bool"
+            spec.id, f"delete_if: {spec.delete_if!r} is of type {type_name(output.field(spec.delete_if).type)}, not BOOLEAN"
         )
     if spec.counters is None:
         return
     time = output.field(spec.counters.time).type
     if not types.is_timestamp(time) or time.tz is None:
-        raise TableMismatchError(spec.id, f"counters: the time {spec.counters.time!r} is of type {time}, not a timestamp")
+        what = f"counters: the time {spec.counters.time!r} is of type {type_name(time)}, not TIMESTAMP"
+        raise TableMismatchError(spec.id, what)
     for name in spec.counters.sums:
         if not types.is_integer(output.field(name).type):
             what = (
-                f"counters: the sum {name!r} is of type {output.field(name).type}; sums are of whole numbers, which add up "
-                f"exactly: make it cents, or another smallest unit, in the transform"
+                f"counters: the sum {name!r} is of type {type_name(output.field(name).type)}; sums are of whole numbers, which "
+                f"add up exactly: make it cents, or another smallest unit, in the transform"
             )
             raise TableMismatchError(spec.id, what)
 

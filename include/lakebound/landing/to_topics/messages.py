@@ -12,6 +12,7 @@ from lakebound.errors import TableMismatchError
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.tables.table import KAFKA_TYPE
+from lakebound.tables.type_names import type_name
 
 JSON_COLUMN = "_lakebound_json"
 """Of the rows on their way to a topic: the row as JSON, which Spark has made."""
@@ -48,7 +49,8 @@ def staged_schema(spec: ToTopicSpec, output: pa.Schema) -> pa.Schema:
     if not (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_integer(kind)):
         raise TableMismatchError(
             spec.id,
-            f"its key {spec.key!r} is of type {kind}; a key is text, bytes or a whole number: cast it in the transform",
+            f"its key {spec.key!r} is of type {type_name(kind)}; a key is text, bytes or a whole number: cast it in the "
+            f"transform",
         )
     return pa.schema([pa.field(spec.key, kind), *fields])
 

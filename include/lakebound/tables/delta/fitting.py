@@ -10,6 +10,7 @@ from lakebound.errors import FilesOutdatedError, TableFeatureError, TableMismatc
 from lakebound.tables.delta.features import TableShape
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import DataFile
+from lakebound.tables.type_names import type_name
 
 
 def check_partitioned(table: str, shape: TableShape, files: Iterable[DataFile]) -> None:
@@ -59,7 +60,8 @@ def check_columns(table: str, shape: TableShape, files: Iterable[DataFile]) -> N
         for one in normalise_schema(file.metadata.schema.to_arrow_schema()):
             now = known.get(one.name)
             if now is None or not _is_read_as(one.type, now):
-                raise FilesOutdatedError(table, f"column {one.name} (it was {one.type}, and is {now or 'gone'})")
+                is_now = type_name(now) if now is not None else "gone"
+                raise FilesOutdatedError(table, f"column {one.name} (it was {type_name(one.type)}, and is {is_now})")
 
 
 def _is_read_as(written: pa.DataType, now: pa.DataType) -> bool:

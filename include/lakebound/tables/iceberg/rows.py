@@ -21,6 +21,7 @@ from lakebound.tables.iceberg.field_ids import by_id, leaves_with_ids, mapped, w
 from lakebound.tables.iceberg.schema import arrow_columns
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import id_of, normalise_type
+from lakebound.tables.type_names import type_name
 
 
 class NotRewritableError(LakeboundError):
@@ -92,10 +93,11 @@ class RowReader:
         for wanted in self.columns:
             place = by_id(fields, wanted)
             if place is not None and not widens(fields[place].type, wanted.type):
-                held = normalise_type(fields[place].type)
+                held = type_name(normalise_type(fields[place].type))
                 raise NotRewritableError(
                     self._table,
-                    f"column {wanted.name} has type {held} in file {file}, but type {normalise_type(wanted.type)} in the table",
+                    f"column {wanted.name} has type {held} in file {file}, but type "
+                    f"{type_name(normalise_type(wanted.type))} in the table",
                 )
 
 
