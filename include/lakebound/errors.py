@@ -293,6 +293,20 @@ class StoreShapeError(LakeboundError):
         )
 
 
+class StoreIncompleteError(LakeboundError):
+    """A store was being filled from a table, and this did not end: rows are missing that nobody would add."""
+
+    runbook = "target-store"
+    is_refusal = True
+
+    def __init__(self, store: str, place: str, commit: str) -> None:
+        super().__init__(
+            f"store {store} at {place} was being filled from a table, and this did not end (commit {commit}): some rows are "
+            f"missing. Nothing is written to it until it is complete. Plan and apply lakebound rebuild-store … --from-table "
+            f"again. Follow the runbook target-store"
+        )
+
+
 class StoreTornError(LakeboundError):
     """A commit to counters in Redis began and did not end: which of its counts are in them is not known."""
 

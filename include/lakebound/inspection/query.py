@@ -205,18 +205,25 @@ def _exists(table: TableSpec, places: Places) -> bool:
     return open_table(table, places).exists()
 
 
-def scan_table(table: TableSpec, places: Places) -> pl.LazyFrame:
-    """Return a table that exists as Polars reads it; nothing of its data is read yet."""
+def scan_table(table: TableSpec, places: Places, version: str | None = None) -> pl.LazyFrame:
+    """Return a table that exists as Polars reads it; nothing of its data is read yet.
+
+    Args:
+        table: The table.
+        places: Where it is.
+        version: Delta version or Iceberg snapshot id; None: the newest.
+    """
     import polars as pl
 
+    chosen = None if version is None else int(version)
     if table.format == "delta":
         folder = places.folder(table)
-        return pl.scan_delta(folder.address, storage_options=_store_options(folder))
+        return pl.scan_delta(folder.address, version=chosen, storage_options=_store_options(folder))
     from lakebound.tables.iceberg.open import open_catalog
 
     catalog = open_catalog(places)
     loaded = catalog.load_table((table.namespace, table.short_name))
-    return pl.scan_iceberg(loaded, storage_options=_store_options(places.root))
+    return pl.scan_iceberg(loaded, snapshot_id=chosen, storage_options=_store_options(places.root))
 
 
 def _store_options(place: Location) -> dict[str, str] | None:

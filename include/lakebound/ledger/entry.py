@@ -25,8 +25,10 @@ from lakebound.ledger.packing import pack, unpack
 
 FORMAT_VERSION = 1
 ERASED = "erased"
-KNOWN_REQUIREMENTS: frozenset[str] = frozenset({ERASED})
-"""What an entry may require of its readers so far: to carry on which rows were erased by decision."""
+INCOMPLETE = "incomplete"
+KNOWN_REQUIREMENTS: frozenset[str] = frozenset({ERASED, INCOMPLETE})
+"""What an entry may require of its readers so far: to carry on which rows were erased by decision, and to write nothing to a
+store that is being filled from a table."""
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
@@ -133,6 +135,11 @@ class Entry(FrozenRecord):
     )
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
     undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether it is of a store that is being filled from a table, and does not hold all rows yet."""
+        return INCOMPLETE in self.requires
 
 
 def new_commit_id() -> str:

@@ -6,7 +6,7 @@ Record n is a payment of the card n modulo 7, one second after the one before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
@@ -159,4 +159,32 @@ def contents_in_postgres(connection: psycopg.Connection[Any], name: str, key: st
             continue
         begin = int(values.pop("bucket").timestamp())
         found[str(values.pop(key)), str(values.pop("window_seconds")), str(begin)] = values
+    return found
+
+
+def folded_contents(yaml: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], now: float) -> Contents:
+    """Return what a store holds of rows, one after the other.
+
+    Args:
+        yaml: What the YAML says of the store: ``key``, and ``columns`` (perhaps ``delete_if``) or ``counters``.
+        rows: Values by column; a time is a datetime.
+        now: In seconds: buckets that have left their window by then are not there.
+    """
+    found: Contents = {}
+    for row in rows:
+        key, counters = str(row[yaml["key"]]), yaml.get("counters")
+        if counters is None:
+            found.pop((key,), None)
+            if not row.get(yaml.get("delete_if", "")):
+                held = {name: row[name] for name in (yaml["key"], *yaml["columns"])}
+                found[(key,)] = {name: value for name, value in held.items() if value is not None}
+            continue
+        second = int(row[counters["time"]].timestamp())
+        for window, bucket in counters["windows"].items():
+            begin = second - second % seconds(bucket)
+            if begin <= now - seconds(window) - seconds(bucket):
+                continue
+            counted = found.setdefault((key, str(seconds(window)), str(begin)), {})
+            for what, more in {"count": 1, **{name: row[name] or 0 for name in counters.get("sums", ())}}.items():
+                counted[what] = int(counted.get(what, 0)) + int(more)
     return found

@@ -37,6 +37,7 @@ def open_store(
     schema: pa.Schema | None = None,
     scratch: Path | None = None,
     check_lease: Callable[[], None] | None = None,
+    fills: bool = False,
 ) -> StoreTarget:
     """Return a store of a pipeline as a target; nothing is connected yet.
 
@@ -46,10 +47,11 @@ def open_store(
         schema: Columns of the files in which rows wait; None for who only looks.
         scratch: Folder for these files; None for who only looks.
         check_lease: Raises LeaseLostError when the lease is gone; None for who only looks.
+        fills: Fill it from a table: an incomplete store is used.
     """
     field = f"to_stores[{pipeline.to_stores.index(spec)}]"
     store = connect_store(spec, field)
-    return StoreTarget(spec, pipeline.pipeline, store, schema=schema, scratch=scratch, check_lease=check_lease)
+    return StoreTarget(spec, pipeline.pipeline, store, schema=schema, scratch=scratch, check_lease=check_lease, fills=fills)
 
 
 def open_stores(pipeline: PipelineSpec) -> list[StoreTarget]:

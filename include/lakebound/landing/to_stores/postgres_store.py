@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -124,42 +124,33 @@ class PostgresStore:
 
     def make(self, schema: pa.Schema) -> str:
         """Make the table and the table of ledgers, as ``TargetStore.make`` says; the table's number is by what it is known."""
-        wanted = statements.table_columns(self._spec, schema)
         with self._transaction() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_OF_MAKING,))
-            if not self._has_table(cursor, statements.LEDGER):
-                cursor.execute(statements.named(statements.CREATE_LEDGER, self._spec))
-            found = self._found_columns(cursor)
-            if not found:
-                cursor.execute(statements.create_table(self._spec, wanted))
-                if self._spec.counters is not None:
-                    cursor.execute(statements.create_index(self._spec))
-            elif problem := statements.column_problem(self._spec, wanted, found):
-                raise self._refused(problem)
-            elif self._one(cursor, statements.HAS_ROWS.format(table=statements.table_name(self._spec))):
-                raise StoreNotEmptyError(self._spec.id, self._spec.place)
-            number = self._one(cursor, sql.SQL("SELECT to_regclass({})::oid::text").format(statements.quoted_text(self._spec)))
-        return str(number)
+            return self._make(cursor, schema)
 
     def held(self) -> int:
         """Count the rows, as ``TargetStore.held`` says."""
         with self._transaction() as cursor:
             if not self._found_columns(cursor):
                 return 0
+            if self._has_table(cursor, statements.LEDGER):
+                self._refuse_another_name(cursor)
             return int(self._one(cursor, statements.COUNT_ROWS.format(table=statements.table_name(self._spec))))
 
     def empty(self) -> str:
         """Rename the table and delete the ledger's row, in one transaction, as ``TargetStore.empty`` says."""
-        kept = statements.name_aside(self._spec, new_commit_id())
         with self._transaction() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_OF_MAKING,))
-            if self._has_table(cursor, statements.LEDGER):
-                cursor.execute(statements.named(statements.FORGET, self._spec), (self._spec.id,))
-            has_table = bool(self._found_columns(cursor))
-            if has_table:
-                cursor.execute(statements.rename(self._spec, kept))
+            done = self._set_aside(cursor)
             faults.reach("store_ledger_gone")
-        return f"the table renamed to {kept}, and its ledger removed" if has_table else "its ledger removed"
+        return done
+
+    def begin_anew(self, schema: pa.Schema, first: Callable[[str], StoreCommit]) -> str:
+        """Rename the table, make it anew and write the first entry, in one transaction, as ``TargetStore.begin_anew`` says."""
+        with self._transaction() as cursor:
+            done = self._set_aside(cursor)
+            self._write_ledger(cursor, first(self._make(cursor, schema)))
+            faults.reach("store_ledger_gone")
+        return done
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
         """Commit, as ``TargetStore.commit`` says: the ledger's row is locked first, and compared."""
@@ -178,6 +169,33 @@ class PostgresStore:
         if connection is not None:
             with suppress(psycopg.Error):
                 connection.close()
+
+    def _make(self, cursor: psycopg.Cursor[Any], schema: pa.Schema) -> str:
+        wanted = statements.table_columns(self._spec, schema)
+        if not self._has_table(cursor, statements.LEDGER):
+            cursor.execute(statements.named(statements.CREATE_LEDGER, self._spec))
+        found = self._found_columns(cursor)
+        if not found:
+            cursor.execute(statements.create_table(self._spec, wanted))
+            if self._spec.counters is not None:
+                cursor.execute(statements.create_index(self._spec))
+        elif problem := statements.column_problem(self._spec, wanted, found):
+            raise self._refused(problem)
+        elif self._one(cursor, statements.HAS_ROWS.format(table=statements.table_name(self._spec))):
+            raise StoreNotEmptyError(self._spec.id, self._spec.place)
+        number = self._one(cursor, sql.SQL("SELECT to_regclass({})::oid::text").format(statements.quoted_text(self._spec)))
+        return str(number)
+
+    def _set_aside(self, cursor: psycopg.Cursor[Any]) -> str:
+        kept = statements.name_aside(self._spec, new_commit_id())
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_OF_MAKING,))
+        if self._has_table(cursor, statements.LEDGER):
+            self._refuse_another_name(cursor)
+            cursor.execute(statements.named(statements.FORGET, self._spec), (self._spec.id,))
+        if not self._found_columns(cursor):
+            return "its ledger removed"
+        cursor.execute(statements.rename(self._spec, kept))
+        return f"the table renamed to {kept}, and its ledger removed"
 
     def _fence(self, cursor: psycopg.Cursor[Any], what: StoreCommit) -> None:
         cursor.execute(statements.named(statements.LOCK, self._spec), (self._spec.id,))

@@ -95,6 +95,13 @@ redis.call('HDEL', ledger, 'writing')
 return {'done', tostring(version)}
 """
 
+BEGIN = r"""
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'commit', ARGV[1], 'epoch', ARGV[2], 'version', '1', 'entry', ARGV[3], 'at_ms', ARGV[4])
+return 'done'
+"""
+"""Puts a first entry in the place of a ledger, whatever it holds."""
+
 PROBE = r"""
 local key, ledger, failed = KEYS[1], KEYS[2], ''
 local function try(...)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ from lakebound.errors import (
     StoreUnavailableError,
 )
 from lakebound.first_line import first_line
-from lakebound.landing.to_stores.redis_script import PROBE, SCRIPT, arguments, ledger_key, row_key, size_problem
+from lakebound.landing.to_stores.redis_script import BEGIN, PROBE, SCRIPT, arguments, ledger_key, row_key, size_problem
 from lakebound.landing.to_stores.shape import StoreShape
 from lakebound.landing.to_stores.store import Held, StoreCommit
 from lakebound.landing.to_stores.store_rows import Changes
@@ -145,14 +145,20 @@ class RedisStore:
 
     def empty(self) -> str:
         """Delete the ledger, then the keys, as ``TargetStore.empty`` says: keys without a ledger are refused by a start."""
-        removed = 0
         with self._answers() as client:
             client.delete(self._ledger)
             faults.reach("store_ledger_gone")
-            keys = client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)
-            while some := list(itertools.islice(keys, _KEYS_LOOKED_AT)):
-                removed += int(client.delete(*some))
-                faults.reach("store_keys_gone")
+            removed = self._remove_keys(client)
+        return f"{removed:,} keys and the ledger removed"
+
+    def begin_anew(self, schema: pa.Schema, first: Callable[[str], StoreCommit]) -> str:
+        """Put the first entry in the place of the ledger, then delete the keys, as ``TargetStore.begin_anew`` says."""
+        self.check(schema)
+        what = first(new_commit_id())
+        with self._answers() as client:
+            client.eval(BEGIN, 1, self._ledger, what.commit, what.epoch, what.value, what.now_ms)
+            faults.reach("store_ledger_gone")
+            removed = self._remove_keys(client)
         return f"{removed:,} keys and the ledger removed"
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:
@@ -182,6 +188,14 @@ class RedisStore:
         if client is not None:
             with suppress(redis.RedisError, OSError):
                 client.close()
+
+    def _remove_keys(self, client: redis.Redis) -> int:
+        removed = 0
+        keys = client.scan_iter(match=f"{self._spec.name}:*", count=_KEYS_AT_ONCE)
+        while some := list(itertools.islice(keys, _KEYS_LOOKED_AT)):
+            removed += int(client.delete(*some))
+            faults.reach("store_keys_gone")
+        return removed
 
     def _held_hashes(self) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
         """Yield the keys without the store's name, and the fields of each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -120,6 +121,21 @@ class TargetStore(Protocol):
         Raises:
             StoreUnavailableError: The store does not answer.
             StoreRefusedError: The user may not do this.
+        """
+
+    def begin_anew(self, schema: pa.Schema, first: Callable[[str], StoreCommit]) -> str:
+        """Make it as if it had never been filled, with a first entry: what was done, in words.
+
+        There is no moment at which the store is empty and has no ledger: an end in the middle leaves the ledger of before, or
+        the first entry, perhaps with keys that are not removed yet.
+
+        Args:
+            schema: Columns of the files in which rows wait.
+            first: Returns the commit of the first entry, given by what the store is known again.
+
+        Raises:
+            StoreUnavailableError: The store does not answer.
+            StoreRefusedError: The user may not do this, or the store cannot take these rows.
         """
 
     def commit(self, what: StoreCommit, changes: Changes) -> int:

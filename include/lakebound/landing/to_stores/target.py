@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,14 +13,21 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from lakebound import faults
-from lakebound.errors import BadEntryError, CommitRefusedError, StoreLedgerLostError, StoreShapeError, TableMismatchError
+from lakebound.errors import (
+    BadEntryError,
+    CommitRefusedError,
+    StoreIncompleteError,
+    StoreLedgerLostError,
+    StoreShapeError,
+    TableMismatchError,
+)
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
 from lakebound.landing.to_stores.shape import StoreShape, differences, shape_of
 from lakebound.landing.to_stores.store import Held, StoreCommit, TargetStore
 from lakebound.landing.to_stores.store_rows import Changes, are_tombstones, row_changes
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
-from lakebound.ledger.entry import Entry, check_owner
+from lakebound.ledger.entry import INCOMPLETE, Entry, check_owner
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
@@ -37,6 +45,7 @@ class StoreTarget:
         schema: pa.Schema | None = None,
         scratch: Path | None = None,
         check_lease: Callable[[], None] | None = None,
+        fills: bool = False,
     ) -> None:
         """Connect to nothing yet.
 
@@ -47,7 +56,9 @@ class StoreTarget:
             schema: Columns of the files in which rows wait (``store_rows.staged_schema``); None for who only looks.
             scratch: Folder for these files; None for who only looks.
             check_lease: Raises LeaseLostError when the lease is gone; None for who only looks.
+            fills: Fill the store from a table: an incomplete one is used.
         """
+        self._fills = fills
         self._spec = spec
         self._pipeline = pipeline
         self._store = store
@@ -63,6 +74,17 @@ class StoreTarget:
     def spec(self) -> ToStoreSpec:
         """What the pipeline says of it."""
         return self._spec
+
+    def check_lease(self) -> None:
+        """Raise LeaseLostError when the lease is gone."""
+        assert self._check_lease is not None, "who only looks has no lease"
+        self._check_lease()
+
+    @property
+    def held_shape(self) -> StoreShape | None:
+        """The shape that its ledger names, as last read; None where it names none."""
+        shape = None if self._held is None else self._held.record.shape
+        return None if shape is None else self._read_shape(shape)
 
     @property
     def totals(self) -> TargetTotals | None:
@@ -107,6 +129,7 @@ class StoreTarget:
             to_reset: Is not used: a store is never reset.
 
         Raises:
+            StoreIncompleteError: It is being filled from a table.
             StoreLedgerLostError: It had an entry, and has none any more.
             StoreShapeError: Who writes would write by other settings than those by which it was filled.
             LakeboundError: What ``TargetStore.newest`` raises.
@@ -116,6 +139,8 @@ class StoreTarget:
         if found is None and self._held is not None and writes:
             # Not "nothing has landed": a start looks what is there before it makes anything, and this is no start.
             raise StoreLedgerLostError(self.spec.id, self.spec.place, self._held.commit)
+        if found is not None and found.record.entry.is_incomplete and not self._fills:
+            raise StoreIncompleteError(self.spec.id, self.spec.place, found.commit)
         if found is not None and self._held is None and writes:
             # Once, at the start: of what a later application writes, only its epoch has to be heard.
             self._compare_shape(found)
@@ -143,16 +168,8 @@ class StoreTarget:
         # A server that lost its last moments has forgotten epochs, too: then only the lease tells who is the writer.
         self._check_lease()
         totals = (self.totals or TargetTotals(topic_id=self._identity)).plus(entry)
-        now = time.time()
-        what = StoreCommit(
-            expected=None if self._held is None else self._held.commit,
-            epoch=entry.epoch,
-            commit=entry.commit,
-            pipeline=entry.pipeline,
-            value=encode_record(entry, totals, self._told_shape),
-            now_ms=int(now * 1000),
-        )
-        changes = self._changes(files, entry, int(now))
+        what = self._described(entry, totals)
+        changes = self._changes(files, entry, what.now_ms // 1000)
         faults.reach("store_changes_made")
         # Whatever becomes of it, what was read before it is no longer what the next commit follows.
         self._was_read = False
@@ -213,6 +230,25 @@ class StoreTarget:
         self._held, self._was_read = None, False
         return self._store.empty()
 
+    def begin_anew(self, first: Entry) -> str:
+        """Make it as if it had never been filled (``TargetStore.begin_anew``), and return what was done, in words.
+
+        Args:
+            first: The first entry: from now on the store is incomplete, until an entry does not say so.
+
+        Raises:
+            LeaseLostError: The lease is gone.
+            LakeboundError: What ``TargetStore.begin_anew`` raises; then do it again.
+        """
+        if self._check_lease is None:
+            raise CommitRefusedError(self.spec.id, "nobody who only looks may empty a store")
+        self._check_lease()
+        self._held, self._was_read = None, False
+        entry = first.model_copy(update={"requires": (INCOMPLETE,)})
+        return self._store.begin_anew(
+            self.schema(), lambda identity: self._described(entry, TargetTotals(topic_id=identity).plus(entry))
+        )
+
     def has_moved_on(self) -> bool:
         """Whether somebody else has committed since: the next commit finds out by itself."""
         return False
@@ -230,15 +266,27 @@ class StoreTarget:
         """Disconnect."""
         self._store.close()
 
+    def _described(self, entry: Entry, totals: TargetTotals) -> StoreCommit:
+        return StoreCommit(
+            expected=None if self._held is None else self._held.commit,
+            epoch=entry.epoch,
+            commit=entry.commit,
+            pipeline=entry.pipeline,
+            value=encode_record(entry, totals, self._told_shape),
+            now_ms=int(time.time() * 1000),
+        )
+
     def _compare_shape(self, held: Held) -> None:
         if held.record.shape is None:
             return
+        if found := differences(self._read_shape(held.record.shape), self._shape):
+            raise StoreShapeError(self.spec.id, self.spec.place, found)
+
+    def _read_shape(self, shape: Any) -> StoreShape:
         try:
-            shape = StoreShape.model_validate(held.record.shape)
+            return StoreShape.model_validate(shape)
         except ValidationError as exc:
             raise BadEntryError(f"{self.spec.id} at {self.spec.place}", f"its shape: {exc.errors()[0]['msg']}") from exc
-        if found := differences(shape, self._shape):
-            raise StoreShapeError(self.spec.id, self.spec.place, found)
 
     def _changes(self, files: Sequence[DataFile], entry: Entry, now: int) -> Changes:
         tombstones = sum(file.rows for file in files) - entry.rows

@@ -15,6 +15,7 @@ from lakebound.control.incidents import Incident, record_incident
 from lakebound.control.lease import check_held
 from lakebound.errors import ForeignTableError, LakeboundError, StoreUnavailableError
 from lakebound.landing.to_stores.open_store import open_store
+from lakebound.landing.to_stores.shape import StoreShape
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.ledger.entry import Offsets, check_owner, intervals_of
 from lakebound.ledger.lost import LostRange
@@ -42,6 +43,7 @@ class StoreFacts:
         coverage: What its ledger says that it holds; None where the ledger is not there, or cannot be used.
         refusal: Why the ledger cannot be used; None where it can, or is not there.
         kafka: What the broker says.
+        shape: How what it holds is made, as its ledger says it; None where it does not.
     """
 
     spec: ToStoreSpec
@@ -49,6 +51,7 @@ class StoreFacts:
     coverage: Offsets | None
     refusal: str | None
     kafka: BrokerFacts
+    shape: StoreShape | None = None
 
 
 class NoSuchStoreError(LakeboundError):
@@ -132,7 +135,8 @@ def collect_store(pipeline: PipelineSpec, name: str) -> StoreFacts:
     target = open_store(spec, pipeline)
     try:
         coverage, refusal = _ledger(target, pipeline)
-        return StoreFacts(spec, target.held(), coverage, refusal, collect_kafka(pipeline))
+        shape = None if refusal is not None else target.held_shape
+        return StoreFacts(spec, target.held(), coverage, refusal, collect_kafka(pipeline), shape)
     finally:
         target.close()
 
@@ -161,7 +165,7 @@ def apply_store_rebuild(
         # Until it ended, the application may have changed the facts of the plan.
         found = _approved_still(pipeline, name, approved)
         if isinstance(found, ApprovablePlan):
-            record = partial(_record, control, found, asked_by=asked_by, approved_by=by)
+            record = partial(record_rebuild, control, found, asked_by=asked_by, approved_by=by)
             return _carry_out(pipeline, name, partial(check_held, control, lease), record)
     raise found
 
@@ -190,7 +194,18 @@ def _carry_out(
     return record(f"applied: {done}")
 
 
-def _record(control: ControlFolder, plan: ApprovablePlan, outcome: str, *, asked_by: str | None, approved_by: str) -> Incident:
+def record_rebuild(
+    control: ControlFolder, plan: ApprovablePlan, outcome: str, *, asked_by: str | None, approved_by: str
+) -> Incident:
+    """Write down what was done by a plan.
+
+    Args:
+        control: The pipeline's state.
+        plan: The plan.
+        outcome: What came of it, in words.
+        asked_by: Who asked for it; None where that is not known.
+        approved_by: Who approved it.
+    """
     return record_incident(
         control,
         "repair",
