@@ -12,6 +12,7 @@ import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Literal
 
 import pytest
@@ -330,11 +331,13 @@ def _takes_text(kind: Any) -> bool:
     return kind is Any or (typing.get_origin(kind) is not Literal and any(map(_takes_text, typing.get_args(kind))))
 
 
-_WATCHED: list[tuple[Path, list[str]]] = []
+_WATCHED: list[tuple[int, Path, list[str]]] = []
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    for folder, seen in _WATCHED:
+    for thread, folder, seen in _WATCHED:
+        if thread != get_ident():
+            continue  # threads that earlier tests have left may do what they like
         if event == "open" and isinstance(arguments[0], str) and not _may_be_open(arguments[0], folder):
             seen.append(f"open {arguments[0]}")
         elif event in ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"):
@@ -352,10 +355,10 @@ sys.addaudithook(_hook)
 @contextmanager
 def _nothing_is_opened(folder: Path) -> Iterator[None]:
     """Inside the block, no file outside of the test's folder is opened, and nothing is connected to or started."""
-    watched: tuple[Path, list[str]] = (folder, [])
+    watched: tuple[int, Path, list[str]] = (get_ident(), folder, [])
     _WATCHED.append(watched)
     try:
         yield
     finally:
         _WATCHED.remove(watched)
-    assert watched[1] == []
+    assert watched[2] == []
