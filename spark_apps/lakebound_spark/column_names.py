@@ -5,13 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-
-def quoted(name: str) -> str:
-    """Return the name in backticks.
-
-    Source: https://spark.apache.org/docs/latest/sql-ref-identifier.html.
-    """
-    return f"`{name.replace('`', '``')}`"
+from lakebound.spec.ddl import quoted
 
 
 def column_named(name: str) -> Column:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, event, send_events
 from tests.support.streams.applications import applications
-from tests.support.streams.command_line import answer
+from tests.support.streams.command_line import answer, known_to_commands
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
 
 from lakebound.local.broker import Broker
@@ -24,15 +23,6 @@ pytestmark = pytest.mark.integration
 PER_SECOND = 100
 MOST_EVENTS = 100_000
 WHERE = "id % 3 = 1"
-
-
-def known_to_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    folder.mkdir()
-    (folder / "events.yaml").write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_none=True)))
-    settings = pipeline.settings
-    places = {"HOME": settings.home, "WAREHOUSE": settings.warehouse, "APPS": settings.apps, "PIPELINES": folder}
-    for name, value in places.items():
-        monkeypatch.setenv(f"LAKEBOUND_{name}", str(value))
 
 
 def least_rows(pipeline: Pipeline) -> int:

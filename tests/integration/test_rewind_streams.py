@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import Applications, RunningApplication, applications
-from tests.support.streams.command_line import answer, lakebound
+from tests.support.streams.command_line import answer, known_to_commands, lakebound
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.rewinding import now_ms
 
@@ -40,20 +39,6 @@ def send(producer: JournalingProducer, topic: str, numbers: range) -> None:
         else:
             producer.send(topic, as_json(columns)[:-1], key=str(number).encode())
     producer.flush()
-
-
-def known_to_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let ``lakebound`` find the pipeline and its places."""
-    folder.mkdir()
-    (folder / "events.yaml").write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_none=True)))
-    settings = pipeline.settings
-    for name, value in {
-        "HOME": settings.home,
-        "WAREHOUSE": settings.warehouse,
-        "APPS": settings.apps,
-        "PIPELINES": folder,
-    }.items():
-        monkeypatch.setenv(f"LAKEBOUND_{name}", str(value))
 
 
 def rewind(*arguments: str) -> dict[str, Any]:

@@ -105,6 +105,14 @@ class UnclearDdlError(Exception):
     """The text is not followed: Spark says what it is."""
 
 
+def quoted(name: str) -> str:
+    """Return a name in backticks, as any name may be written.
+
+    Source: https://spark.apache.org/docs/latest/sql-ref-identifier.html.
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
 def read_columns(text: str) -> tuple[DdlColumn, ...]:
     """Return the top-level columns.
 

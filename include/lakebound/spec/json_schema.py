@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lakebound.spec.ddl import quoted
+
 _STRINGS = {"date-time": "TIMESTAMP", "date": "DATE"}
 _INTEGERS = {"int32": "INT", "int64": "BIGINT"}
 _NUMBERS = {"float": "FLOAT", "double": "DOUBLE"}
@@ -188,4 +190,4 @@ def _decimal(form: str, path: str) -> str | None:
 def _quoted(name: str, path: str) -> str:
     if not name or any(not char.isprintable() for char in name):
         raise UnmappedSchemaError(path, "is not a valid column name")
-    return "`" + name.replace("`", "``") + "`"
+    return quoted(name)

@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakebound.spec.ddl import quoted
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.spark_objects import items_of
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source
-from lakebound_spark.column_names import quoted
 
 PROBLEM_FIELD = "problem"
 """Of ``_kafka`` here: null for a good record."""

@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN, SOURCE_HEADER
 from lakebound.ledger.entry import Offsets, intervals_of
+from lakebound.spec.ddl import quoted
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.to_topics import ToTopicSpec
 from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
@@ -21,7 +22,7 @@ from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.spark_objects import id_of, items_of
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
-from lakebound_spark.column_names import column_named, quoted
+from lakebound_spark.column_names import column_named
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
 
 READ, SENT = "lakebound_read", "lakebound_sent"

@@ -19,6 +19,7 @@ from lakebound.cli import app
 from lakebound.control.processes import last_lines
 from lakebound.landing import brokers
 from lakebound.settings import Settings, load_settings
+from tests.support.streams.pipelines import Pipeline
 
 ORDERS: dict[str, Any] = {
     "pipeline": "orders",
@@ -58,6 +59,16 @@ def lakebound(*arguments: str, code: int = 0) -> Result:
 def answer(*arguments: str, code: int = 0) -> Any:
     """Run a command with ``--json`` and return what it says."""
     return json.loads(lakebound(*arguments, "--json", code=code).stdout)
+
+
+def known_to_commands(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let ``lakebound`` find the pipeline ``events`` and its places; its YAML is the only one in this new folder."""
+    folder.mkdir()
+    (folder / "events.yaml").write_text(yaml.safe_dump(pipeline.spec.model_dump(mode="json", by_alias=True, exclude_none=True)))
+    settings = pipeline.settings
+    places = {"HOME": settings.home, "WAREHOUSE": settings.warehouse, "APPS": settings.apps, "PIPELINES": folder}
+    for name, value in places.items():
+        monkeypatch.setenv(f"LAKEBOUND_{name}", str(value))
 
 
 @contextmanager

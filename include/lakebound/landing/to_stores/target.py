@@ -224,10 +224,7 @@ class StoreTarget:
             LeaseLostError: The lease is gone.
             LakeboundError: What ``TargetStore.empty`` raises; then do it again.
         """
-        if self._check_lease is None:
-            raise CommitRefusedError(self.spec.id, "nobody who only looks may empty a store")
-        self._check_lease()
-        self._held, self._was_read = None, False
+        self._forget_for_good()
         return self._store.empty()
 
     def begin_anew(self, first: Entry) -> str:
@@ -240,14 +237,18 @@ class StoreTarget:
             LeaseLostError: The lease is gone.
             LakeboundError: What ``TargetStore.begin_anew`` raises; then do it again.
         """
-        if self._check_lease is None:
-            raise CommitRefusedError(self.spec.id, "nobody who only looks may empty a store")
-        self._check_lease()
-        self._held, self._was_read = None, False
+        self._forget_for_good()
         entry = first.model_copy(update={"requires": (INCOMPLETE,)})
         return self._store.begin_anew(
             self.schema(), lambda identity: self._described(entry, TargetTotals(topic_id=identity).plus(entry))
         )
+
+    def _forget_for_good(self) -> None:
+        """Check that the store may be emptied, and forget what was read of it."""
+        if self._check_lease is None:
+            raise CommitRefusedError(self.spec.id, "nobody who only looks may empty a store")
+        self._check_lease()
+        self._held, self._was_read = None, False
 
     def has_moved_on(self) -> bool:
         """Whether somebody else has committed since: the next commit finds out by itself."""
