@@ -19,6 +19,7 @@ from lakebound.spec.warehouses_file import load_warehouses
 
 REPOSITORY = Path(__file__).parents[3]
 TEXT = (REPOSITORY / "docker-compose.yaml").read_text()
+IMAGE = (REPOSITORY / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 ONE_SHOT = {"secrets", "airflow-init", "cli"}
@@ -111,7 +112,8 @@ def test_airflow_s_keys_are_not_among_what_yaml_may_name() -> None:
 
 
 def test_each_service_gets_only_the_secrets_that_it_needs() -> None:
-    kinds = ("airflow-keys", "channel-secrets", "cli-login", "database-password", "pipeline-secrets", "warehouse-secrets")
+    kinds = ("airflow-keys", "channel-secrets", "cli-login", "database-password", "kafka-password")
+    kinds = (*kinds, "pipeline-secrets", "warehouse-secrets")
     found = {
         name: {kind for kind in kinds if any(volume.startswith(f"{kind}:") for volume in service.get("volumes", []))}
         for name, service in SERVICES.items()
@@ -122,7 +124,7 @@ def test_each_service_gets_only_the_secrets_that_it_needs() -> None:
     assert {name: kinds for name, kinds in found.items() if name not in airflow} == {
         "cli": {*landing, "cli-login"},
         "iceberg-catalog": {"warehouse-secrets"},
-        "kafka": {"pipeline-secrets"},
+        "kafka": {"kafka-password"},
         "object-store": {"warehouse-secrets"},
         "postgres": {"database-password"},
         "spark-master": set(),
@@ -132,6 +134,18 @@ def test_each_service_gets_only_the_secrets_that_it_needs() -> None:
     assert all(found[name] == {*landing, "airflow-keys", "channel-secrets"} for name in airflow)
     writable = [volume for name in found for volume in SERVICES[name].get("volumes", []) if volume.startswith(kinds[1:])]
     assert all(volume.endswith(":ro") for volume in writable)
+
+
+def test_the_folders_of_keys_are_the_image_s_user_s_before_a_volume_is_mounted_there() -> None:
+    """A new volume gets its owner from the folder in the image; where there is none it is root's, and no key can be written."""
+    folders = " ".join(re.findall(r"install --directory --owner=lakebound (.*?)\n(?: &&|ENV)", IMAGE, re.DOTALL)).split()
+    assert {volume.split(":")[1] for volume in SERVICES["secrets"]["volumes"]} <= {*folders}
+
+
+def test_the_broker_reads_its_password_from_its_own_volume() -> None:
+    (folder,) = (volume.split(":")[1] for volume in SERVICES["kafka"]["volumes"] if volume.startswith("kafka-password:"))
+    assert "--password-file" not in SERVICES["kafka"]["command"]
+    assert f'"{folder}/password"' in (REPOSITORY / "include/lakebound/local/container/broker.py").read_text()
 
 
 def test_every_named_volume_is_declared_and_used() -> None:

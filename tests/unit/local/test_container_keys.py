@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,15 @@ from lakebound.local.container.keys import KeyFolders, main, missing_keys, write
 
 @pytest.fixture
 def folders(tmp_path: Path) -> KeyFolders:
-    found = KeyFolders(tmp_path / "airflow", tmp_path / "cli", tmp_path / "database", tmp_path / "pipelines")
+    found = KeyFolders(*(tmp_path / name for name in ("airflow", "cli", "database", "kafka", "pipelines")))
     for folder in every(found):
         folder.mkdir()
     return found
 
 
 def every(folders: KeyFolders) -> tuple[Path, ...]:
-    return (folders.airflow, folders.cli, folders.database, folders.pipelines, folders.warehouses, folders.channels)
+    own = (folders.airflow, folders.cli, folders.database, folders.kafka)
+    return (*own, folders.pipelines, folders.warehouses, folders.channels)
 
 
 def contents(folders: KeyFolders) -> dict[str, str]:
@@ -36,9 +38,11 @@ def test_what_must_agree_agrees(folders: KeyFolders) -> None:
     assert found["cli/login"] == f"admin:{password}"
     database = found["database/password"]
     assert found["airflow/sql_alchemy_conn"] == f"postgresql+psycopg2://airflow:{database}@postgres:5432/airflow"
+    assert found["kafka/password"] == found["pipelines/kafka"]
     assert {name for name in found if not name.startswith("airflow/")} == {
         "cli/login",
         "database/password",
+        "kafka/password",
         "pipelines/kafka",
         "warehouses/object-store-key",
         "warehouses/object-store-key-id",
@@ -58,8 +62,17 @@ def test_what_an_earlier_version_wrote_moves_to_where_no_pipeline_may_name_it(fo
 
 
 def arguments_of(folders: KeyFolders) -> list[str]:
-    named = {"airflow": folders.airflow, "cli": folders.cli, "database": folders.database, "pipelines": folders.pipelines}
-    return [text for name, folder in named.items() for text in (f"--{name}", str(folder))]
+    return [text for name, folder in asdict(folders).items() for text in (f"--{name}", str(folder))]
+
+
+def test_the_broker_gets_the_password_with_which_pipelines_log_in_already(folders: KeyFolders) -> None:
+    """In an installation of before, the broker read the pipelines' folder; and a person may change the password there."""
+    for password in ("earlier", "changed by a person\n"):
+        (folders.pipelines / "kafka").write_text(password)
+        assert main(arguments_of(folders)) == 0
+        assert contents(folders)["kafka/password"] == password.strip()
+        assert contents(folders)["pipelines/kafka"] == password
+    assert missing_keys(folders, "postgres") == {}
 
 
 def test_a_second_start_makes_nothing(folders: KeyFolders) -> None:
@@ -69,7 +82,7 @@ def test_a_second_start_makes_nothing(folders: KeyFolders) -> None:
     assert contents(folders) == before
 
 
-@pytest.mark.parametrize("lost", ["cli/login", "airflow/passwords.json", "airflow/sql_alchemy_conn"])
+@pytest.mark.parametrize("lost", ["cli/login", "kafka/password", "airflow/passwords.json", "airflow/sql_alchemy_conn"])
 def test_a_lost_file_is_made_again_from_those_that_it_must_agree_with(folders: KeyFolders, lost: str) -> None:
     write_keys(missing_keys(folders, "postgres"))
     before = contents(folders)

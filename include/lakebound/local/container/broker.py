@@ -73,7 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path("/var/lib/kafka"), help="where its data is")
     parser.add_argument("--host", default="kafka", help="name by which other containers reach it")
     parser.add_argument("--user", default="lakebound", help="who may log in")
-    parser.add_argument("--password-file", type=Path, default=Path("/run/secrets/kafka"), help="holds that user's password")
+    password_file = Path("/run/lakebound/kafka/password")
+    parser.add_argument("--password-file", type=Path, default=password_file, help="holds that user's password")
     chosen = parser.parse_args(arguments)
     if chosen.action == "check":
         return 0 if answers() else 1

@@ -2,7 +2,8 @@
 
 ``python -m lakebound.local.container.keys`` makes those that are missing. They lie in several folders, because not every
 service may read all of them: what is in the folder of pipelines (``LAKEBOUND_SECRETS_FOLDER``) may be named in YAML, so
-Airflow's own keys are not in it, and those of warehouses and channels lie in folders of it that are volumes of their own.
+Airflow's own keys are not in it, and those of warehouses and channels lie in folders of it that are volumes of their own. The
+broker has a copy of the one password that it needs, and sees no other one of the pipelines.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ class KeyFolders:
         airflow: Read by Airflow's components.
         cli: Read by the command line: how it logs in to Airflow.
         database: Read by the database and by Airflow's components.
-        pipelines: Read by the broker and whatever lands records; what is for others is below it.
+        kafka: Read by the broker.
+        pipelines: Read by whatever lands records; what is for others is below it.
     """
 
     airflow: Path
     cli: Path
     database: Path
+    kafka: Path
     pipelines: Path
 
     @property
@@ -53,12 +56,15 @@ class KeyFolders:
 def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
     """Return the text of each file that is not there yet. Files that must agree are made together, or completed.
 
+    The broker's password is the one that pipelines log in with: where an earlier version or a person has put that there, or
+    has changed it, the broker's copy is written again.
+
     Args:
         folders: Where the keys lie.
         database_host: Name by which Airflow reaches its database.
     """
     keys, admin = new_secrets(), _kept(folders.airflow / "admin_password")
-    database = _kept(folders.database / "password")
+    database, kafka = _kept(folders.database / "password"), _kept(folders.pipelines / "kafka")
     wanted = {
         folders.airflow / "fernet_key": keys.fernet_key,
         folders.airflow / "jwt_secret": keys.jwt_secret,
@@ -70,11 +76,14 @@ def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
             f"postgresql+psycopg2://{DATABASE_USER}:{database}@{database_host}:5432/{DATABASE_USER}"
         ),
         folders.database / "password": database,
-        folders.pipelines / "kafka": secrets.token_urlsafe(24),
+        folders.pipelines / "kafka": kafka,
         folders.warehouses / KEY_ID: _earlier(folders, KEY_ID) or secrets.token_hex(10),
         folders.warehouses / KEY: _earlier(folders, KEY) or secrets.token_urlsafe(30),
     }
-    return {file: text for file, text in wanted.items() if not file.exists()}
+    missing = {file: text for file, text in wanted.items() if not file.exists()}
+    broker = folders.kafka / "password"
+    is_copied = broker.exists() and broker.read_text().strip() == kafka
+    return missing if is_copied else {**missing, broker: kafka}
 
 
 def _earlier(folders: KeyFolders, name: str) -> str | None:
@@ -109,10 +118,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--airflow", type=Path, default=Path("/run/lakebound/airflow"), help="folder of Airflow's keys")
     parser.add_argument("--cli", type=Path, default=Path("/run/lakebound/cli"), help="folder of the command line's login")
     parser.add_argument("--database", type=Path, default=Path("/run/lakebound/database"), help="folder of its password")
+    parser.add_argument("--kafka", type=Path, default=Path("/run/lakebound/kafka"), help="folder of the broker's password")
     parser.add_argument("--pipelines", type=Path, default=Path("/run/secrets"), help="folder of what YAML may name")
     parser.add_argument("--database-host", default="postgres", help="name by which Airflow reaches its database")
     chosen = parser.parse_args(arguments)
-    folders = KeyFolders(chosen.airflow, chosen.cli, chosen.database, chosen.pipelines)
+    folders = KeyFolders(chosen.airflow, chosen.cli, chosen.database, chosen.kafka, chosen.pipelines)
     for folder in (folders.warehouses, folders.channels):
         folder.mkdir(exist_ok=True, mode=0o700)
     keys = missing_keys(folders, chosen.database_host)
