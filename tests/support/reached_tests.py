@@ -28,6 +28,8 @@ FOLDERS = {"include/lakebound": "lakebound", "spark_apps/lakebound_spark": "lake
 }
 EVERYTHING = ("pyproject.toml", "requirements.lock", "ivy.xml", "tests/conftest.py")
 """What every test may depend on."""
+FOLDERS_OF_KINDS = ("lakebound.alerts.channels",)
+"""Packages whose modules are found by their names in the folder: who imports the package imports all of them."""
 WORDS_OF_ALL = frozenset({"tests", "include", "lakebound", "spark_apps", "plugins", "support", ""})
 """Folders that are named for other reasons."""
 _MODULE = re.compile(r"\b(?:lakebound|lakebound_spark|lakebound_airflow|tests\.support)(?:\.\w+)+")
@@ -86,6 +88,9 @@ class Reach:
 
     def __init__(self) -> None:
         self._graph = grimp.build_graph(*PACKAGES)
+        for folder in FOLDERS_OF_KINDS:
+            for kind in self._graph.find_children(folder):
+                self._graph.add_import(importer=folder, imported=kind)
         sources = dict(_sources())
         self._support = {name: file for name, file in sources.items() if name.startswith("tests.support")}
         for name, file in self._support.items():

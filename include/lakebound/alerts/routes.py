@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
+from lakebound.alerts.channel import CONNECTION, ChannelKind, channel_kinds
 from lakebound.alerts.model import REPORT, Message, MessageKind, Policy, ToldAlert, rank
 from lakebound.control.findings import Severity
 from lakebound.frozen import Frozen
@@ -16,68 +18,46 @@ DEFAULT_CONNECTION = "lakebound_webhook"
 DEFAULT_CHANNEL = DEFAULT_CONNECTION
 """No name that a file has for another channel: while a file is wrong, what waits for its channels is not sent by this one."""
 
-_CONNECTION = r"^[\w.-]+$"
 
-
-class WebhookSpec(Frozen):
-    """JSON by HTTP POST."""
-
-    connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds address and secrets.")
-    endpoint: str | None = Field(default=None, description="Path below the connection's address. No secret belongs here.")
-    optional: bool = Field(default=False, description="The connection may be missing. Messages then wait for it for some time.")
-
-
-class EmailSpec(Frozen):
-    """E-mail by SMTP."""
-
-    connection: str = Field(default="smtp_default", pattern=_CONNECTION, description="Airflow connection of type smtp.")
-    to: tuple[str, ...] = Field(min_length=1)
-    sender: str | None = Field(default=None, alias="from", description="Default: from_email of the connection.")
-
-    @field_validator("to")
-    @classmethod
-    def _addresses(cls, to: tuple[str, ...]) -> tuple[str, ...]:
-        for address in to:
-            if address.count("@") != 1 or any(character.isspace() for character in address):
-                raise ValueError(f"{address!r} is not an address such as ada@example.org")
-        return to
-
-
-class AppriseSpec(Frozen):
-    """Slack, Teams, PagerDuty and whatever else Apprise knows."""
-
-    connection: str | None = Field(default=None, pattern=_CONNECTION, description="Airflow connection of type apprise.")
-    env: str | None = Field(default=None, description="Environment variable that holds one Apprise URL.")
-
-    @model_validator(mode="after")
-    def _one_place(self) -> AppriseSpec:
-        if (self.connection is None) == (self.env is None):
-            raise ValueError("give either connection or env")
-        return self
-
-
-class ChannelSpec(Frozen):
+class Channel(Frozen):
     """One way to reach people."""
 
-    webhook: WebhookSpec | None = None
-    email: EmailSpec | None = None
-    apprise: AppriseSpec | None = None
-
     @model_validator(mode="after")
-    def _one_kind(self) -> ChannelSpec:
-        if sum(kind is not None for kind in (self.webhook, self.email, self.apprise)) != 1:
-            raise ValueError("give one of webhook, email and apprise")
+    def _one_kind(self) -> Channel:
+        if len(self._given()) != 1:
+            *others, last = channel_kinds()
+            raise ValueError(f"give one of {', '.join(others)} and {last}")
         return self
+
+    def _given(self) -> list[ChannelKind]:
+        return [kind for name in channel_kinds() if (kind := getattr(self, name)) is not None]
+
+    @property
+    def kind(self) -> ChannelKind:
+        """What the file says of it."""
+        return self._given()[0]
 
     @property
     def is_optional(self) -> bool:
         """Whether it may be that there is no such connection."""
-        return self.webhook is not None and self.webhook.optional
+        return self.kind.is_optional
 
     @property
     def connection(self) -> str | None:
-        """The Airflow connection that it needs; None where an environment variable of its own holds the address."""
-        return next((kind.connection for kind in (self.webhook, self.email, self.apprise) if kind is not None), None)
+        """The Airflow connection that it needs; None where something else holds the address."""
+        return self.kind.connection
+
+
+if TYPE_CHECKING:
+    ChannelSpec = Channel
+else:
+    # It has a key for each kind, and what kinds there are only their folder knows.
+    ChannelSpec = create_model(
+        "ChannelSpec",
+        __base__=Channel,
+        __doc__=Channel.__doc__,
+        **{name: (kind | None, None) for name, kind in channel_kinds().items()},
+    )
 
 
 class RouteSpec(Frozen):
@@ -103,7 +83,7 @@ class RouteSpec(Frozen):
 class HeartbeatSpec(Frozen):
     """An address of a service that gives an alarm when nobody asks for it any more."""
 
-    connection: str = Field(pattern=_CONNECTION, description="Airflow connection of type http; it holds the whole address.")
+    connection: str = Field(pattern=CONNECTION, description="Airflow connection of type http; it holds the whole address.")
 
 
 class AlertsSpec(Frozen):
@@ -140,7 +120,7 @@ class AlertsSpec(Frozen):
 
 
 DEFAULT_ALERTS = AlertsSpec(
-    channels={DEFAULT_CHANNEL: ChannelSpec(webhook=WebhookSpec(connection=DEFAULT_CONNECTION, optional=True))},
+    channels={DEFAULT_CHANNEL: ChannelSpec.model_validate({"webhook": {"connection": DEFAULT_CONNECTION, "optional": True}})},
     routes=(
         RouteSpec(to=(DEFAULT_CHANNEL,)),
         RouteSpec(severity=Severity.INFO, sources=(REPORT,), to=(DEFAULT_CHANNEL,)),

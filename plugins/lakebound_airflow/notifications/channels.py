@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ _STATUS = re.compile(r"^(\d{3}):")
 # What the hook for SMTP makes of a connection that is not there.
 _NOT_FOUND = "SMTP connection is not found"
 _DOCS = "docs/how-to/alerts.md#connections"
-_TALKATIVE = ("urllib3", "requests", "apprise")
+_TALKATIVE = ("urllib3", "requests")
 
 
 class _Silent:
@@ -63,23 +64,11 @@ def send(channel: ChannelSpec, message: Message, links: Links) -> None:
         NoConnectionError: The Airflow connection is not there.
         NotDeliveredError: The channel did not take it.
     """
-    # Each notifier is imported when it is needed: a channel asks for no provider but its own.
-    if channel.webhook is not None:
-        from lakebound_airflow.notifications.webhook_notifier import webhook_notifier
-
-        where = f"connection {channel.webhook.connection}"
-        _notify(webhook_notifier(channel.webhook, message, links), where, has_address=True)
-    elif channel.email is not None:
-        from lakebound_airflow.notifications.email_notifier import email_notifier
-
-        where = f"connection {channel.email.connection}"
-        _notify(email_notifier(channel.email, message, links), where)
-    elif channel.apprise is not None:
-        from lakebound_airflow.notifications.apprise_notifier import apprise_notifier
-
-        spec = channel.apprise
-        where = f"connection {spec.connection}" if spec.connection else f"${spec.env}"
-        _notify(apprise_notifier(spec, message, links), where)
+    kind = channel.kind
+    call = kind.call(message, links)
+    # The notifier is imported when it is needed: a channel asks for no provider but its own.
+    notifier = pkgutil.resolve_name(call.notifier)(**call.arguments)
+    _notify(notifier, kind.place, has_address=call.has_address, loggers=call.loggers)
 
 
 def ping(heartbeat: HeartbeatSpec) -> None:
@@ -95,11 +84,11 @@ def ping(heartbeat: HeartbeatSpec) -> None:
     _notify(notifier, f"connection {heartbeat.connection}", has_address=True)
 
 
-def _notify(notifier: BaseNotifier, where: str, *, has_address: bool = False) -> None:
+def _notify(notifier: BaseNotifier, where: str, *, has_address: bool = False, loggers: Sequence[str] = ()) -> None:
     """Send, without writing to any log, and without the address in what is raised."""
     problem: NotDeliveredError
     try:
-        with _silenced(notifier):
+        with _silenced(notifier, (*_TALKATIVE, *loggers)):
             if has_address:
                 _refuse_misread_address(notifier)
             # notify() and not the notifier itself, which would take a text with braces for a template.
@@ -107,6 +96,8 @@ def _notify(notifier: BaseNotifier, where: str, *, has_address: bool = False) ->
         return
     except AirflowNotFoundException:
         problem = NoConnectionError(f"{where}: there is no such Airflow connection")
+    except NoConnectionError as exc:
+        problem = exc
     except NotDeliveredError as exc:
         problem = NotDeliveredError(f"{where}: {exc}")
     except Exception as exc:
@@ -135,14 +126,14 @@ def _problem(where: str, exc: Exception) -> NotDeliveredError:
 
 
 @contextlib.contextmanager
-def _silenced(notifier: BaseNotifier) -> Iterator[None]:
+def _silenced(notifier: BaseNotifier, loggers: Sequence[str]) -> Iterator[None]:
     silent: Any = _Silent()
     notifier._log = silent
     hook: Any = getattr(notifier, "hook", None)
     if hook is not None:
         hook._log = silent
-    before = {name: logging.getLogger(name).level for name in _TALKATIVE}
-    for name in _TALKATIVE:
+    before = {name: logging.getLogger(name).level for name in loggers}
+    for name in loggers:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         yield

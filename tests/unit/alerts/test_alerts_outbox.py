@@ -16,13 +16,14 @@ from lakebound.alerts.outbox import (
     deliver,
     retry_seconds,
 )
-from lakebound.alerts.routes import DEFAULT_ALERTS, DEFAULT_CHANNEL, AlertsSpec, ChannelSpec, RouteSpec, WebhookSpec
+from lakebound.alerts.routes import DEFAULT_ALERTS, DEFAULT_CHANNEL, AlertsSpec, ChannelSpec, RouteSpec
 from lakebound.alerts.store import MAX_OUTBOX, AlertState, AlertStore
 from lakebound.control.findings import Severity
 
 ALERTS = AlertsSpec(
     channels={
-        name: ChannelSpec(webhook=WebhookSpec(connection=name, optional=name == "maybe")) for name in ("a", "b", "maybe")
+        name: ChannelSpec.model_validate({"webhook": {"connection": name, "optional": name == "maybe"}})
+        for name in ("a", "b", "maybe")
     },
     routes=(RouteSpec(to=("a", "b")),),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings
 
+from lakebound.alerts.channel import channel_kinds
 from lakebound.alerts.load import InvalidAlertsError, load_alerts
 from lakebound.alerts.model import Message, MessageKind, ToldAlert
 from lakebound.alerts.routes import DEFAULT_ALERTS, by_channel, connections_of
@@ -74,7 +75,8 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
     alerts = load_alerts(tmp_path / "alerts.yaml")
     assert alerts == DEFAULT_ALERTS
     (channel,) = alerts.channels.values()
-    assert (channel.webhook is not None and channel.webhook.connection, channel.is_optional) == ("lakebound_webhook", True)
+    assert (channel.kind.connection, channel.is_optional) == ("lakebound_webhook", True)
+    assert type(channel.kind) is channel_kinds()["webhook"]
     message = Message(
         id="m", kind=MessageKind.OPENED, pipeline="p", at=0.0, alerts=(told(Severity.WARNING), told(Severity.INFO))
     )
@@ -104,7 +106,7 @@ def test_without_a_file_one_webhook_is_told_what_is_worth_it(tmp_path: Path) -> 
         (RIGHT.replace("{env: PAGER_URL}", "{}"), "alerts.yaml:4: channels.pager.apprise: give either connection or env"),
         (
             RIGHT.replace("{apprise: {env: PAGER_URL}}", "{}"),
-            "alerts.yaml:4: channels.pager: give one of webhook, email and apprise",
+            "alerts.yaml:4: channels.pager: give one of apprise, email and webhook",
         ),
         (RIGHT.replace("connection: pulse", "url: https://x/secret"), "alerts.yaml:11: heartbeat.url: unknown key"),
         (RIGHT.replace("/{runbook}", "/"), "alerts.yaml:10: runbooks: must hold {runbook}"),

@@ -22,6 +22,12 @@ from tests.support.reached_tests import REPOSITORY, reached_tests
             id="run by a process that the test starts",
         ),
         pytest.param(
+            "include/lakebound/alerts/channels/email.py",
+            ["tests/unit/alerts/test_alerts_routes.py"],
+            ["tests/unit/ledger/test_offsets.py"],
+            id="found in a folder of kinds",
+        ),
+        pytest.param(
             "include/lakebound/local/broker.py",
             ["tests/integration/test_landing.py"],
             ["tests/unit/ledger/test_offsets.py"],

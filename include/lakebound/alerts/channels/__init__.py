@@ -1,0 +1,1 @@
+"""Channels: one module for each way to reach people; ``lakebound.alerts.channel`` says what a module has."""
