@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from lakebound.alerts.channel import channel_kinds
+from lakebound.control.runbooks import RUNBOOKS
 
 REPOSITORY = Path(__file__).parents[2]
 _MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -24,7 +25,17 @@ def channels() -> str:
     return table(("channel", "what it sends", "connection"), rows)
 
 
-LISTS: Mapping[str, tuple[str, Callable[[], str]]] = {"channels": ("docs/how-to/alerts.md", channels)}
+def runbooks() -> str:
+    """Return the table of the runbooks."""
+    return table(
+        ("page", "what it is about"), ((f"[{name}]({name}.md)", page.title) for name, page in sorted(RUNBOOKS.items()))
+    )
+
+
+LISTS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "channels": ("docs/how-to/alerts.md", channels),
+    "runbooks": ("include/runbooks/README.md", runbooks),
+}
 """By the name of a list: its page, and what makes it."""
 
 

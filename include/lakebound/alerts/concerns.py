@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from lakebound.control.airflow_health import COMPONENTS
 from lakebound.control.findings import Finding, Severity
-from lakebound.control.runbooks import REFUSAL_RUNBOOKS
+from lakebound.control.runbooks import RUNBOOKS
 
 DISK_FULL = "disk-full"
 OUTAGE, CRASH_LOOP, DEAD, STALL, LAG = "broker-unavailable", "crash-loop", "application-dead", "stall", "lag"
@@ -36,9 +36,7 @@ WEEKLY = frozenset({"unknown_fields"})
 _LOOKERS = frozenset({"doctor", "stream", "application", INCIDENTS, "objectives"})
 """Sources that look at the same pipeline from different sides. What two of them name with one runbook is one concern."""
 
-_KEEP_FROM_RUNNING = frozenset(
-    {OUTAGE, DISK_FULL, *REFUSAL_RUNBOOKS, "refused", "table-dropped", "table-unreadable", "tables-disagree"}
-)
+_KEEP_FROM_RUNNING = frozenset(name for name, page in RUNBOOKS.items() if page.keeps_from_running)
 _SHARED = _KEEP_FROM_RUNNING | {CRASH_LOOP, DEAD, STALL, LAG, FLOOD}
 
 _NOTHING_RUNS = _KEEP_FROM_RUNNING | {CRASH_LOOP}

@@ -17,9 +17,6 @@ RECORDS_LOST_FROM = "records_lost_from"
 """Evidence: when Kafka's retention deletes the first record that waits, by what the doctor knew when it looked."""
 
 NEVER_STARTED = "never-started"
-_SILENT = frozenset({NEVER_STARTED, "application-starting", "topic-awaited", "facts-unread", "not-wanted"})
-"""Rules that say how it is, and nothing that is wrong."""
-
 _CRITICAL = frozenset({"broker-unavailable", "application-waiting"})
 """Nothing lands meanwhile, so they are not called better at first than later."""
 
@@ -42,8 +39,8 @@ def doctor_findings(diagnosis: Diagnosis, now: float) -> tuple[Finding, ...]:
 
 
 def severity_of(found: RuleFinding) -> Severity | None:
-    """Return how much a finding matters; None where nothing is wrong."""
-    if found.rule in _SILENT:
+    """Return how much a finding matters; None where nothing is wrong: such a finding says how it is, and names no page."""
+    if found.runbook is None:
         return None
     if found.rule in _CRITICAL or found.verdict in ("needs_person", "needs_approval"):
         return Severity.CRITICAL

@@ -6,5 +6,5 @@ Other rooms import ``airflow_health``, ``applications``, ``bounds``, ``commit_ev
 ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``, ``quarantine_rate``, ``quarantine_samples``,
 ``recent_ledger``, ``replay_result``, ``request_file``, ``requests``, ``rollup_book``, ``rollup_files``, ``rollups``,
 ``runbooks``, ``situations``, ``start_incident``, ``starters``, ``state_text``, ``status``, ``submission``, ``summaries``,
-``supervision``, ``table_history``, ``taken_hours``, ``turns``, ``unknown_fields`` and ``urgency``.
+``supervision``, ``table_history``, ``taken_hours``, ``turns`` and ``unknown_fields``.
 """

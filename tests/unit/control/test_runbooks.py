@@ -15,8 +15,8 @@ from tests.support.printed_commands import wrong
 from tests.support.runbook_pages import FOLDER, PAGES, REPOSITORY, SPAN, blocks, commands
 from tests.support.syntax import nodes_of
 
+from lakebound import errors
 from lakebound.control.runbooks import RUNBOOKS
-from lakebound.control.urgency import URGENCIES, urgency_of
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.foreign import diagnosis as foreign_diagnosis
 from lakebound.operations.recovery.apply import RUNBOOKS as RUNBOOKS_OF_ACTIONS
@@ -62,7 +62,6 @@ def named_in_code() -> set[str]:
 def named() -> set[str]:
     """Return the name of every page that anything points to."""
     lists = {
-        *RUNBOOKS,
         *foreign_diagnosis.RUNBOOKS,
         *RUNBOOKS_OF_ACTIONS.values(),
         *ACTION_OF_RUNBOOK,
@@ -93,17 +92,23 @@ def test_the_names_are_collected_from_the_code() -> None:
     assert {"proof-failed", "crash-loop", "foreign-checkpoint", "two-drivers", "refused"} <= named()
 
 
+def test_every_page_is_in_the_table_and_everything_in_the_table_has_a_page() -> None:
+    assert {page.stem for page in PAGES} == set(RUNBOOKS)
+
+
 def test_every_page_that_is_named_is_there_and_every_page_is_named() -> None:
-    assert {page.stem for page in PAGES} == named()
+    table = REPOSITORY / "include/lakebound/control/runbooks.py"
+    nodes = {id(node) for node in nodes_of(table)}
+    texts = {node.value for node in syntax() if isinstance(node, ast.Constant) and id(node) not in nodes}
+    assert named() <= set(RUNBOOKS) <= texts
 
 
-def test_every_page_has_an_urgency_and_every_urgency_a_page() -> None:
-    assert {page.stem for page in PAGES} == set(URGENCIES)
-
-
-def test_the_list_of_pages_is_complete() -> None:
-    listed = re.findall(r"\]\(([a-z-]+)\.md\)", (FOLDER / "README.md").read_text())
-    assert sorted(listed) == sorted(page.stem for page in PAGES)
+def test_while_a_refusal_stands_nothing_runs() -> None:
+    classes = [error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, LakeboundError)]
+    refusals = {error.runbook for error in classes if error.is_refusal}
+    assert len(refusals) > 20
+    # A crash loop has a cause of its own; a flood ends an application that runs, and keeps none from starting.
+    assert {name for name in refusals if not RUNBOOKS[name].keeps_from_running} == {"crash-loop", "quarantine-flood"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -115,7 +120,10 @@ class TestPage:
         assert re.search(r"^1\. ", section(page, "Do"))
 
     def test_it_says_how_urgent_it_is_as_the_messages_do(self, page: Path) -> None:
-        assert section(page, "How urgent") == str(urgency_of(page.stem))
+        assert section(page, "How urgent") == RUNBOOKS[page.stem].urgency
+
+    def test_its_title_is_that_of_the_table(self, page: Path) -> None:
+        assert page.read_text().partition("\n")[0] == f"# {RUNBOOKS[page.stem].title}"
 
     def test_it_quotes_what_is_really_said(self, page: Path) -> None:
         quoted = [span for span in SPAN.findall(section(page, "You see")) if " " in span and not span.startswith("lakebound ")]
