@@ -120,7 +120,8 @@ def _warehouse_problems(file: Path | None, report: _Report, settings: Settings, 
 def _alias_problems(report: _Report, settings: Settings, *, static: bool) -> list[str]:
     """Return which of these pipelines write to what another one writes to, under another name of the same server."""
     from lakebound.landing.server_identities import server_identities
-    from lakebound.spec.load import alias_problems, load_pipelines, path_of
+    from lakebound.spec.disputes import alias_problems
+    from lakebound.spec.load import load_pipelines, path_of
     from lakebound.spec.problem_lines import shown_path
 
     if static or not any(spec.other_targets for spec in report.specs.values()):

@@ -1,12 +1,12 @@
 """What pipelines write to, so that two of them are found that write to one thing under whatever names. Pure.
 
-A server is known by the name in the YAML; who can ask (``lakebound check``) gives what it is: its addresses, or a cluster's id.
+A server is known by the name in the YAML; who can ask (``lakebound check``) gives its id or its address.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import REAL_TIME
@@ -31,7 +31,7 @@ def claims_of(spec: PipelineSpec, servers: Mapping[str, str]) -> Iterator[str]:
     brokers = servers_of_brokers(spec.connection.bootstrap_servers)
     cluster = servers[named(brokers[0])] if brokers else ""
     yield from (f"{TOPIC}{topic} at {cluster}" for topic in written_topics(spec))
-    yield from (f"{STORE}{store_name(one)} at {servers[store_server(one)]}{_database(one)}" for one in spec.to_stores)
+    yield from (f"{STORE}{store_name(one)} at {servers[store_server(one)]}" for one in spec.to_stores)
 
 
 def servers_of(spec: PipelineSpec) -> tuple[tuple[str, ...], ...]:
@@ -40,17 +40,19 @@ def servers_of(spec: PipelineSpec) -> tuple[tuple[str, ...], ...]:
     return (brokers, *((store_server(one),) for one in spec.to_stores))
 
 
-def one_name_per_server(clusters: Iterable[tuple[str, ...]], identities: Mapping[str, str] | None = None) -> dict[str, str]:
+def one_name_per_server(
+    clusters: Iterable[tuple[str, ...]], identities: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
     """Return one name for each server: servers of one cluster, or of one identity, have the same.
 
     Args:
         clusters: Servers that are named together.
-        identities: What a server says that it is, or where its name leads.
+        identities: By what else a server is known.
     """
     names: dict[str, str] = {}
     known_as: dict[str, list[str]] = {}
     for cluster in filter(None, clusters):
-        together = [*cluster, *(identities[one] for one in cluster if identities and one in identities)]
+        together = [*cluster, *(known for one in cluster if identities for known in identities.get(one, ()))]
         # The shortest way to say it: every name so far of any of them becomes the name of all.
         taken = sorted({names[one] for one in together if one in names}) or list(together[:1])
         renamed = [one for name in taken[1:] for one in known_as.pop(name, [])]
@@ -84,10 +86,10 @@ def store_name(store: ToStoreSpec) -> str:
 
 
 def store_server(store: ToStoreSpec) -> str:
-    """Return the server of a store, as it is named."""
+    """Return the server of a store with its database, as they are named: a pooler leads each database to another server."""
     server = store.postgres or store.redis
     assert server is not None
-    return named(server_of(server.host, server.port))
+    return f"{named(server_of(server.host, server.port))}/{server.database}"
 
 
 def named(server: str) -> str:
@@ -100,9 +102,3 @@ def named(server: str) -> str:
         return server_of(str(ipaddress.ip_address(host.strip("[]"))), int(port))
     except ValueError:
         return f"{host.rstrip('.')}:{port}"
-
-
-def _database(store: ToStoreSpec) -> str:
-    server = store.postgres or store.redis
-    assert server is not None
-    return f"/{server.database}"

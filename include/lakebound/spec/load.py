@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.author_rules import refusals, spark_refusals
-from lakebound.spec.claims import STORE, TABLE, TOPIC, claims_of, one_name_per_server, servers_of, table_claim, tables_of
+from lakebound.spec.disputes import claimed_twice, disputed_lines, disputed_tables
 from lakebound.spec.installation_file import Installation, read_installation
 from lakebound.spec.mistakes import describe, secret_keys
 from lakebound.spec.pipeline import PipelineSpec
@@ -82,11 +81,15 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
     mistakes: dict[Path, list[str]] = {path: lines for path, (_, lines) in read.items() if lines}
     if installation.problems:
         mistakes[installation.path] = list(installation.problems)
-    disputed = _claimed_twice(right)
+    disputed = claimed_twice(right)
     for path, claims in disputed.items():
-        mistakes.setdefault(path, []).extend(_disputed_lines(path, claims))
+        mistakes.setdefault(path, []).extend(disputed_lines(path, claims))
     specs = {spec.pipeline: spec for path, spec in right.items() if path not in mistakes}
-    contested = {right[path].pipeline: one for path, claims in disputed.items() if (one := _contested(right[path], claims))}
+    contested = {
+        right[path].pipeline: Contested(right[path], tables)
+        for path, claims in disputed.items()
+        if (tables := disputed_tables(right[path], claims))
+    }
     return LoadedPipelines(specs, dict(sorted(mistakes.items())), contested)
 
 
@@ -282,68 +285,3 @@ def _forbidden_variable(name: str, access: YamlAccess, keys: Keys) -> str:
         f"the environment variable {name} may not be read here; whoever runs Lakebound can allow it with "
         f"LAKEBOUND_VARIABLES={name}{or_else}"
     )
-
-
-def alias_problems(specs: Mapping[Path, PipelineSpec], identities: Mapping[str, str]) -> list[str]:
-    """Return what pipelines claim together once it is known which names stand for one server.
-
-    Args:
-        specs: The pipelines, by file.
-        identities: What servers say that they are, or where their names lead.
-    """
-    return [line for path, claims in _claimed_twice(specs, identities).items() for line in _disputed_lines(path, claims)]
-
-
-def _claimed_twice(
-    specs: Mapping[Path, PipelineSpec], identities: Mapping[str, str] | None = None
-) -> dict[Path, dict[str, list[Path]]]:
-    """Return the names of each file that another one has, too, or that it has twice, with all files that have them."""
-    claims: defaultdict[str, list[Path]] = defaultdict(list)
-    servers = one_name_per_server((cluster for spec in specs.values() for cluster in servers_of(spec)), identities)
-    for path, spec in specs.items():
-        for claim in claims_of(spec, servers):
-            claims[claim].append(path)
-    found: defaultdict[Path, dict[str, list[Path]]] = defaultdict(dict)
-    for claim, paths in claims.items():
-        for path in paths if len(paths) > 1 else ():
-            found[path][claim] = paths
-    return dict(sorted(found.items()))
-
-
-def _disputed_lines(path: Path, claims: Mapping[str, list[Path]]) -> Iterator[str]:
-    source = read_yaml(path)
-    for claim, paths in claims.items():
-        others = ", ".join(sorted({other.name for other in paths if other != path})) or "the same file"
-        what = f"{claim} is also named in {others}"
-        if claim.startswith(TABLE):
-            what += (
-                "; only one pipeline may write to a table: name another table in the file of the pipeline that did not create "
-                "it"
-            )
-        yield problem_line(path, Mistake(_claim_line(source, claim), what))
-
-
-def _contested(spec: PipelineSpec, claims: Mapping[str, list[Path]]) -> Contested | None:
-    """Return the tables that are in dispute; None where something else is wrong, too."""
-    if any(not claim.startswith(TABLE) or len(set(paths)) < len(paths) for claim, paths in claims.items()):
-        return None
-    return Contested(spec, tuple(table for table in tables_of(spec) if table_claim(spec, table) in claims))
-
-
-def _claim_line(source: YamlSource, claim: str) -> int:
-    kind, _, name = claim.partition(" in warehouse ")[0].partition(" ")
-    if kind == "pipeline":
-        return source.line_of(("pipeline",))
-    if claim.startswith(TOPIC):
-        bad: Keys = ("real_time", "quarantine_topic")
-        real_time = source.root.get("real_time")
-        is_bad = isinstance(real_time, dict) and claim.startswith(f"{TOPIC}{real_time.get(bad[1])} at ")
-        return source.line_of(bad if is_bad else ("to_topics",) if source.root.get("to_topics") else ("freshness",))
-    if claim.startswith(STORE):
-        return source.line_of(("to_stores",))
-    places: list[Keys] = [("tables", position) for position in range(len(source.root.get("tables") or ()))]
-    for keys in [*places, ("quarantine",)]:
-        found = source.root.get("quarantine") if keys == ("quarantine",) else source.root["tables"][keys[1]]
-        if found and name in (f"{found['format']}:{found['name']}", f"{found['format']}:default.{found['name']}"):
-            return source.line_of(keys)
-    return 1

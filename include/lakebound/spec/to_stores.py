@@ -160,6 +160,12 @@ class ToStoreSpec(Frozen):
         return f"{server.host}:{server.port}/{server.database}"
 
     @property
+    def login(self) -> str:
+        """How the server is reached, as text to compare."""
+        server = self.postgres or self.redis
+        return "" if server is None else server.model_dump_json()
+
+    @property
     def secrets(self) -> dict[tuple[str, ...], SecretRef]:
         """Where its secrets are, by their keys in the YAML."""
         server = self.postgres or self.redis

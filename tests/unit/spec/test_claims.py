@@ -12,7 +12,8 @@ from tests.support.streams.pipeline_files import RIGHT, settings, write
 from lakebound.landing import server_identities
 from lakebound.settings import Settings
 from lakebound.spec.claims import one_name_per_server
-from lakebound.spec.load import alias_problems, load_pipelines, path_of
+from lakebound.spec.disputes import alias_problems
+from lakebound.spec.load import load_pipelines, path_of
 
 __all__ = ["settings"]
 PASSWORD = "password: {env: LAKEBOUND_SECRET_DB}"
@@ -96,6 +97,7 @@ def test_check_finds_two_names_of_one_host(settings: Settings, monkeypatch: pyte
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (leads_to[host], port))]
 
     monkeypatch.setattr(server_identities.socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(server_identities, "_store_id", lambda *_: None)
     specs = {path_of(name, settings): spec for name, spec in load_pipelines(settings).specs.items()}
     found = alias_problems(specs, server_identities.server_identities(specs.values()))
     assert len(found) == 2 and all("store postgres:public.cards at db" in line for line in found), found
@@ -108,4 +110,32 @@ def test_the_id_of_a_cluster_says_that_two_names_are_one(settings: Settings, mon
     write(settings, MORE.replace("bootstrap_servers: ${LAKEBOUND_KAFKA}", brokers("b:1")) + TOPIC, "more.yaml")
     specs = {path_of(name, settings): spec for name, spec in load_pipelines(settings).specs.items()}
     assert len(specs) == 2 and alias_problems(specs, {}) == []
-    assert len(alias_problems(specs, {"a:1": "kafka one", "b:1": "kafka one"})) == 2
+    found = alias_problems(specs, {"a:1": ("kafka one",), "b:1": ("kafka one",)})
+    assert len(found) == 2
+    assert "target topic clean at a:1 is also named in more.yaml (at b:1)" in found[1]
+    assert "target topic clean at b:1 is also named in orders.yaml (at a:1)" in found[0]
+
+
+SHOP, MORE_SHOP = "db.test:5432/shop", "pooler.test:6432/alias"
+
+
+@pytest.mark.parametrize(
+    ("told", "addresses", "is_one"),
+    [
+        ({SHOP: ["postgres 7"], MORE_SHOP: ["postgres 7"]}, {}, True),
+        (
+            {SHOP: ["postgres 7"], MORE_SHOP: ["postgres 7"]},
+            {SHOP: "10.0.0.7:5432/shop", MORE_SHOP: "10.0.0.9:6432/alias"},
+            True,
+        ),
+        ({SHOP: ["postgres 7"], MORE_SHOP: ["postgres 8"]}, {SHOP: "10.0.0.7:1/shop", MORE_SHOP: "10.0.0.7:1/shop"}, False),
+        ({SHOP: ["postgres 7"]}, {SHOP: "10.0.0.7:1/shop", MORE_SHOP: "10.0.0.7:1/shop"}, True),
+        ({}, {SHOP: "10.0.0.7:1/shop", MORE_SHOP: "10.0.0.7:1/shop"}, True),
+        ({SHOP: ["postgres 7"]}, {SHOP: "10.0.0.7:1/shop"}, False),
+    ],
+)
+def test_a_server_is_what_it_says_and_else_where_its_name_leads(
+    told: dict[str, list[str]], addresses: dict[str, str], is_one: bool
+) -> None:
+    names = one_name_per_server([(SHOP,), (MORE_SHOP,)], server_identities.known_by(told, addresses))
+    assert (names[SHOP] == names[MORE_SHOP]) == is_one

@@ -37,6 +37,11 @@ _WIDER: Mapping[str, tuple[str, ...]] = {
     "text": ("character varying",),
 }
 
+SERVER_ID = sql.SQL(
+    "SELECT concat_ws('/', system_identifier, extract(epoch from pg_postmaster_start_time()), current_database()) "
+    "FROM pg_control_system()"
+)
+"""A copy that was made from the server's files has the same system identifier, but was not started in the same microsecond."""
 CREATE_LEDGER = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {ledger} (target text PRIMARY KEY, pipeline text NOT NULL, epoch bigint NOT NULL, "
     "version bigint NOT NULL, commit_id text NOT NULL, entry text NOT NULL, committed_at timestamptz NOT NULL)"

@@ -122,6 +122,11 @@ class PostgresStore:
         """There is nothing to be said of a PostgreSQL that answers."""
         return None
 
+    def server_id(self) -> str:
+        """Return the system's id, when the server was started, and the database, as ``TargetStore.server_id`` says."""
+        with self._transaction() as cursor:
+            return f"postgres {self._one(cursor, statements.SERVER_ID.format())}"
+
     def make(self, schema: pa.Schema) -> str:
         """Make the table and the table of ledgers, as ``TargetStore.make`` says; the table's number is by what it is known."""
         with self._transaction() as cursor:

@@ -131,6 +131,15 @@ class RedisStore:
             facts = client.info()
         return self._judged(facts)
 
+    def server_id(self) -> str:
+        """Return the id of the server's process, and the database, as ``TargetStore.server_id`` says."""
+        with self._answers() as client:
+            told: dict[str, Any] = client.info("server")
+        if "run_id" not in told:
+            raise self._refused("the server does not say which process it is")
+        database = self._spec.redis.database if self._spec.redis is not None else 0
+        return f"redis {told['run_id']}/{database}"
+
     def make(self, schema: pa.Schema) -> str:
         """Look whether there are keys already, as ``TargetStore.make`` says; a name is made up by which the store is known."""
         with self._answers() as client:

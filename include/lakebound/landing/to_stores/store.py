@@ -93,6 +93,14 @@ class TargetStore(Protocol):
             StoreRefusedError: It is not fit to be written to.
         """
 
+    def server_id(self) -> str:
+        """Return what tells this database on this server from every other one, by whatever name it was reached.
+
+        Raises:
+            StoreUnavailableError: The store does not answer.
+            StoreRefusedError: It does not tell.
+        """
+
     def make(self, schema: pa.Schema) -> str:
         """Make what is not there yet, and return by what the store is known again. Called where there is no entry.
 
