@@ -22,7 +22,7 @@ from tests.support.s3.running import S3Server
 from tests.support.tables.stored import tell_key, warehouse_in, write_warehouse
 
 from lakebound.control.desired import Desired
-from lakebound.inspection.visible_freshness import POLL_SECONDS, REMOTE_POLL_SECONDS
+from lakebound.inspection.visible_commits.seen import POLL_SECONDS, REMOTE_POLL_SECONDS
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_command import spark_submit_command
 from lakebound.local.broker import Broker

@@ -258,7 +258,7 @@ def test_spark_reads_a_table_that_went_back_and_its_maintenance_leaves_it_whole(
         sql(f"OPTIMIZE {source}")
     lander(spec, at).land(30, 40)
     table = open_table(spec, at)
-    version = next(one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 20))
+    version = next(one for one in table.history().versions() if one.entry is not None and one.entry.coverage == offsets(0, 20))
     table.restore(version.version, genesis(epoch=2).model_copy(update={"kind": "reset", "coverage": offsets(0, 20)}))
     assert [row["id"] for row in sql(f"SELECT id FROM {source} ORDER BY id")] == list(range(20))
     if kind == "iceberg":

@@ -21,6 +21,7 @@ from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.places import Places
 
 if TYPE_CHECKING:
+    from lakebound.tables.history import History
     from lakebound.tables.layout import FileLayout
     from lakebound.tables.schema_change import SchemaPlan
 
@@ -239,11 +240,8 @@ class Table(Protocol):
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as history is kept; Iceberg: along the current snapshot's ancestry only."""
 
-    def versions(self) -> Iterator[TableVersion]:
-        """Yield what the table was, newest first, as far back as history is kept.
-
-        A version that a rewind or a rollback left is among them, at the time at which it was the current one.
-        """
+    def history(self) -> History:
+        """Return the table's commits as the handle stands; of a handle that has read nothing yet, as the table is now."""
 
     def look_back(self, version: str) -> PastVersion:
         """Return what the table held at a version; reads metadata, and asks whether each data file is there.

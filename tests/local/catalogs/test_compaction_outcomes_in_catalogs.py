@@ -62,7 +62,7 @@ def test_of_two_compactions_at_once_one_is_lost_and_leaves_no_file(
 def test_a_rewind_meanwhile_is_left_as_it_is(
     installation: Installation, app: Lander, spec: TableSpec, rewriter: FileRewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = list(app.table.versions())[3].version
+    version = list(app.table.history().versions())[3].version
 
     entry = app.view.entry
     assert entry is not None

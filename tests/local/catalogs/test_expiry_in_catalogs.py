@@ -11,7 +11,7 @@ from tests.support.tables.restoring import three_batches
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.operations.maintenance.iceberg.expiry import expire
-from lakebound.operations.maintenance.iceberg.versions import read_snapshots
+from lakebound.operations.maintenance.past_reading import read_past
 from lakebound.operations.maintenance.steps import ExpireSnapshots
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.metadata import read_table
@@ -43,7 +43,7 @@ def test_old_snapshots_expire_and_their_lists_are_deleted(installation: Installa
     assert [one.snapshot_id for one in kept.snapshots()] == [one.snapshot_id for one in plain.snapshots()[2:]]
     assert not any(installation.at.file_at(one).exists() for one in lists)
     assert installation.offsets(TABLE) == list(range(30))
-    past = read_snapshots(spec, installation.at)
+    past = read_past(spec, installation.at, [])
     assert past is not None and len(past.versions) == 2
     app.land(30, 40)
     assert landed_offsets(open_table(spec, installation.at)) == list(range(40))

@@ -11,7 +11,8 @@ from tests.support.tables.local_tables import FIRST_DAY_US, lander, make_table
 from tests.support.tables.maintained import rewrite_iceberg
 from tests.support.waiting import wait_until
 
-from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness, changes_seen
+from lakebound.inspection.visible_commits.iceberg import changes_seen
+from lakebound.inspection.visible_freshness import FreshnessObserver, VisibleFreshness
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 

@@ -11,10 +11,10 @@ from tests.support.tables.maintenance import compact_delta
 
 from lakebound.inspection.validation.landed_files import LineReader, line_reader
 from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
-from lakebound.inspection.validation.live_files import live_files
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.spec.table import TableSpec
+from lakebound.tables.current_files import current_files
 from lakebound.tables.places import Places
 
 
@@ -130,16 +130,16 @@ def test_an_entry_that_cannot_be_read_is_passed_where_a_later_one_mended_the_led
     assert found is not None and offsets_in(reader, found) == list(range(15)) and found.gap is None
 
 
-def test_live_files_are_those_of_the_table_and_old_ones_are_left_out(app: Lander, at: Places) -> None:
-    assert live_files(app.table.spec, at) == []
+def test_current_files_are_those_of_the_table_and_old_ones_are_left_out(app: Lander, at: Places) -> None:
+    assert current_files(app.table.spec, at) == []
     app.land(0, 10)
     app.land(10, 20)
-    assert sum(file.rows or 0 for file in live_files(app.table.spec, at)) == 20
+    assert sum(file.rows or 0 for file in current_files(app.table.spec, at)) == 20
     newest_us = max(row["timestamp"] for row in rows(10, 20)["_kafka"].to_pylist()).timestamp() * 1e6
     # Kafka's times in these tables are microseconds apart, so the bound is in whole milliseconds above all of the first file.
-    assert live_files(app.table.spec, at, since_ms=int(newest_us / 1000) + 10) == []
+    assert current_files(app.table.spec, at, since_ms=int(newest_us / 1000) + 10) == []
     absent = TableSpec(format=app.table.spec.format, name="shop.absent")
-    assert live_files(absent, at) == []
+    assert current_files(absent, at) == []
 
 
 def test_there_is_no_reader_of_a_table_that_was_never_made(spec: TableSpec, at: Places) -> None:

@@ -47,7 +47,7 @@ def test_files_are_those_on_disk(spec: TableSpec, at: Places) -> None:
     assert (facts.rows, facts.files, facts.size_bytes) == (12, 4, sum(on_disk))
     assert (facts.version, facts.metadata.snapshots) == (app.view.version, 5)
     assert [part.values for part in facts.partitions] == [{}]
-    committed = [version.committed_at_ms for version in open_table(spec, at).versions()]
+    committed = [version.committed_at_ms for version in open_table(spec, at).history().versions()]
     assert facts.metadata.oldest_version_at_ms == min(committed)
     added = [file.added_at_ms for file in facts.partitions[0].files]
     assert all(min(committed) - 1000 <= ms <= max(committed) for ms in added) and len(set(added)) > 1

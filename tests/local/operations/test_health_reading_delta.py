@@ -74,7 +74,7 @@ def test_versions_that_a_cleaned_log_still_leads_to(at: Places) -> None:
     (log_of(spec, at) / f"{6:020d}.json").unlink()
     facts = read(spec, at)
     assert facts.metadata.snapshots == 2, "the log checkpoint of version 6 is enough to read it"
-    assert facts.metadata.oldest_version_at_ms == next(iter(app.table.versions())).committed_at_ms
+    assert facts.metadata.oldest_version_at_ms == next(iter(app.table.history().versions())).committed_at_ms
 
 
 def test_half_a_checkpoint_does_not_count(at: Places) -> None:

@@ -89,7 +89,7 @@ def test_the_history_that_is_written_down_names_what_a_rewind_goes_back_to(setti
     found = read_table_history(ControlFolder(settings.home, "orders"))
     assert found.keys() == {DELTA.id, ICEBERG.id}
     for table in (DELTA, ICEBERG):
-        versions = [*open_table(table, at).versions()]
+        versions = [*open_table(table, at).history().versions()]
         known = found[table.id]
         assert known.versions == len(versions) and known.targets[-1].version == versions[0].version
         for target in known.targets:

@@ -70,9 +70,11 @@ def test_exactly_the_asked_snapshots_go_and_the_others_stay_readable(at: Places)
     assert (done.files_before - done.files_after, done.commits, done.conflicts) == (len(asked), 1, 0)
     assert done.bytes_removed > 0 and done.removed
     table = open_table(SPEC, at)
-    for version in table.versions():
+    for version in table.history().versions():
         assert table.look_back(version.version).missing_files == ()
-    assert len(list(table.versions())) == len(ids) - len(asked), "the log of what was current lost more than was asked"
+    assert len(list(table.history().versions())) == len(ids) - len(asked), (
+        "the log of what was current lost more than was asked"
+    )
     assert content(SPEC, at) == before
 
 
@@ -89,7 +91,9 @@ def test_no_file_too_many_and_none_too_few(seed: int, at: Places) -> None:
         if chance.random() < 0.4:
             rewrite_iceberg(SPEC, at)
         if chance.random() < 0.3:
-            back = chance.choice([one for one in open_table(SPEC, at).versions() if one.entry and one.entry.kind == "land"])
+            back = chance.choice(
+                [one for one in open_table(SPEC, at).history().versions() if one.entry and one.entry.kind == "land"]
+            )
             assert back.entry is not None
             epoch += 1
             reset = genesis(epoch).model_copy(update={"kind": "reset", "coverage": back.entry.coverage})
@@ -105,7 +109,7 @@ def test_no_file_too_many_and_none_too_few(seed: int, at: Places) -> None:
 def test_of_a_fork_each_branch_keeps_what_it_needs(order: tuple[int, ...], at: Places) -> None:
     """A kept snapshot has a kept child and an expired one, whose own child expires at another time: any order is right."""
     small_commits(SPEC, at, 2)
-    forked = next(iter(open_table(SPEC, at).versions()))
+    forked = next(iter(open_table(SPEC, at).history().versions()))
     small_commits(SPEC, at, 2, start=2)
     rewrite_iceberg(SPEC, at)
     abandoned = snapshot_ids(at)[-3:]

@@ -45,7 +45,7 @@ def compacted(at: Places, hand: Any) -> tuple[int, int]:
 
 
 def snapshots(at: Places) -> tuple[int, ...]:
-    return tuple(int(one.version) for one in open_table(ICEBERG, at).versions())
+    return tuple(int(one.version) for one in open_table(ICEBERG, at).history().versions())
 
 
 def expired(at: Places, hand: Any) -> int:

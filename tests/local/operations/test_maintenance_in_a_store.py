@@ -15,7 +15,7 @@ from tests.support.tables.stored import places_in
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.orphan_files import OrphansInStoreError, remove_orphans
-from lakebound.operations.maintenance.past_reading import _read_delta
+from lakebound.operations.maintenance.past_reading import read_past
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, RemoveOrphans, Vacuum
 from lakebound.spec.table import TableSpec
 from lakebound.tables.delta.health import read_facts
@@ -55,7 +55,7 @@ def ids(table: DeltaTable) -> list[int]:
 
 def past(at: Places) -> TablePast:
     """Return the versions as a plan is told them."""
-    found = _read_delta(SPEC, at, ())
+    found = read_past(SPEC, at, ())
     assert found is not None
     return found
 

@@ -80,7 +80,7 @@ def make_history(spec: TableSpec, at: Places) -> None:
         DeltaTable(str(at.delta_path(spec))).create_checkpoint()
     else:
         rewrite_iceberg(spec, at)
-    back = next(one for one in app.table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 5))
+    back = next(one for one in app.table.history().versions() if one.entry is not None and one.entry.coverage == offsets(0, 5))
     open_table(spec, at).restore(back.version, genesis(2).model_copy(update={"kind": "reset", "coverage": offsets(0, 5)}))
     lander(spec, at, epoch=2).land(5, 9)
 
@@ -92,7 +92,7 @@ def test_nothing_that_any_version_needs_is_an_orphan(spec: TableSpec, at: Places
     strays = {path for path in look(spec, at, mode="dry_run").removed if not path.endswith(".metadata.json")}
     assert strays == set()
     look(spec, at)
-    for version in open_table(spec, at).versions():
+    for version in open_table(spec, at).history().versions():
         assert open_table(spec, at).look_back(version.version).missing_files == ()
 
 

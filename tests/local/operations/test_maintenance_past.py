@@ -14,7 +14,6 @@ from tests.support.tables.maintained import compaction, rewrite_iceberg, small_c
 
 from lakebound.control.folder import ControlFolder
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.delta.versions import read_versions
 from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.past_reading import past_run, read_past, read_runs, record_run
 from lakebound.operations.maintenance.steps import (
@@ -53,7 +52,7 @@ def compacted(spec: TableSpec, at: Places) -> None:
 def go_back(spec: TableSpec, at: Places, end: int) -> None:
     """Rewind to what had landed [0, end)."""
     table = open_table(spec, at)
-    back = next(one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, end))
+    back = next(one for one in table.history().versions() if one.entry is not None and one.entry.coverage == offsets(0, end))
     assert back.entry is not None
     table.restore(back.version, draft(0, 0, kind="reset").model_copy(update={"coverage": back.entry.coverage}))
 
@@ -66,7 +65,7 @@ def test_a_table_that_is_not_there_has_no_past(spec: TableSpec, at: Places) -> N
 def test_kinds_and_times_are_those_that_the_table_itself_tells(spec: TableSpec, at: Places) -> None:
     small_commits(spec, at, 4)
     compacted(spec, at)
-    past, told = past_of(spec, at), list(open_table(spec, at).versions())[::-1]
+    past, told = past_of(spec, at), list(open_table(spec, at).history().versions())[::-1]
     assert [version.kind for version in past.versions] == ["genesis", "land", "land", "land", "land", "carry"]
     assert [str(version.version) for version in past.versions] == [version.version for version in told]
     assert [version.committed_at_ms for version in past.versions] == [version.committed_at_ms for version in told]
@@ -79,7 +78,7 @@ def test_what_a_rewind_left_is_known_with_its_time(spec: TableSpec, at: Places) 
     small_commits(spec, at, 5)
     go_back(spec, at, 2)
     small_commits(spec, at, 2, start=2)
-    past, told = past_of(spec, at), [one.version for one in open_table(spec, at).versions()][::-1]
+    past, told = past_of(spec, at), [one.version for one in open_table(spec, at).history().versions()][::-1]
     kinds = [version.kind for version in past.versions]
     assert kinds == ["genesis", *["land"] * 5, "reset", "land", "land"]
     left, reset = past.versions[5], past.versions[6]
@@ -138,7 +137,7 @@ def test_ten_thousand_commits_are_read_quickly(at: Places) -> None:
     for number in range(3, 10_001):
         (log / f"{number:020d}.json").write_text(text)
     started = time.process_time()
-    past = read_versions(at.folder(DELTA), DELTA.id)
+    past = past_of(DELTA, at)
     assert time.process_time() - started < 6
     assert len(past.versions) == 10_001 and {version.kind for version in past.versions[1:]} == {"land"}
 

@@ -165,7 +165,7 @@ def test_a_restore_whose_answer_is_lost_is_found_in_the_table(
     cut_short_at(monkeypatch, IcebergTable, after=True, error=error)
     incident = world.apply(then)
     monkeypatch.undo()
-    newest = next(open_table(world.iceberg, world.at).versions()).version
+    newest = next(open_table(world.iceberg, world.at).history().versions()).version
     put_back = {done["table"]: done["as"] for done in incident.facts["tables"]}
     assert incident.outcome == "done" and put_back[world.iceberg.id] == newest
     assert [world.rows(table) for table in world.all] == [list(range(10)), list(range(10)), []]

@@ -109,7 +109,7 @@ def test_a_snapshot_that_expired_leaves_the_one_before_it(world: World) -> None:
     world.land(10, 20)
     then = now_ms()
     world.land(20, 30)
-    old = [version.version for version in open_table(world.iceberg, world.at).versions()][1:]
+    old = [version.version for version in open_table(world.iceberg, world.at).history().versions()][1:]
     catalog = open_catalog(world.at)
     table = catalog.load_table(world.iceberg.name)
     catalog.commit_table(table, (), (RemoveSnapshotsUpdate(snapshot_ids=[int(version) for version in old]),))

@@ -88,7 +88,7 @@ def test_a_commit_of_others_whose_texts_hold_line_ends_of_unicode_is_read(at: Pl
     tip = read_tip(path, DeltaTable(path.address).version(), spec.id)
     info: dict[str, Any] = {"operation": "WRITE", "note": "a\u2028b", "timestamp": 1}
     tip = put(path, tip, json.dumps({"commitInfo": info}, ensure_ascii=False) + "\n", spec.id)
-    newest = next(iter(open_table(spec, at).versions()))
+    newest = next(iter(open_table(spec, at).history().versions()))
     assert (newest.version, newest.committed_at_ms) == (str(tip.version), 1)
     assert len({name for name in _delta_names(path, spec.id) if name.startswith("t-")}) == 2 * len(TEXTS)
     assert open_table(spec, at).look_back(newest.version).missing_files == ()

@@ -71,7 +71,9 @@ def set_property(at: Places) -> None:
 
 def rewind(at: Places) -> None:
     table = open_table(SPEC, at)
-    oldest = [version for version in table.versions() if version.entry is not None and version.entry.kind == "land"][-1]
+    oldest = [version for version in table.history().versions() if version.entry is not None and version.entry.kind == "land"][
+        -1
+    ]
     assert oldest.entry is not None
     table.restore(oldest.version, genesis(10).model_copy(update={"kind": "reset", "coverage": oldest.entry.coverage}))
 

@@ -40,7 +40,7 @@ def test_missing_data_files_are_named(app: Lander, spec: TableSpec, at: Places) 
 def test_what_vacuum_took_is_missed(delta: TableSpec, at: Places) -> None:
     three_batches(delta, at)
     put_back(delta, at, 10)
-    left = next(v for v in list(open_table(delta, at).versions())[1:])
+    left = next(v for v in list(open_table(delta, at).history().versions())[1:])
     open_at(at.folder(delta)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     table = open_table(delta, at)
     assert len(table.look_back(left.version).missing_files) == 2
@@ -55,7 +55,7 @@ def test_an_expired_snapshot_is_gone(iceberg: TableSpec, at: Places) -> None:
     catalog = open_catalog(at)
     catalog.commit_table(catalog.load_table(iceberg.name), (), (RemoveSnapshotsUpdate(snapshot_ids=[int(old)]),))
     table = open_table(iceberg, at)
-    assert old not in [version.version for version in table.versions()]
+    assert old not in [version.version for version in table.history().versions()]
     with pytest.raises(VersionGoneError, match="expired"):
         table.look_back(old)
     with pytest.raises(VersionGoneError, match="expired"):
@@ -70,7 +70,7 @@ def test_a_delta_version_whose_log_was_cleaned_up_is_gone(delta: TableSpec, at: 
     for version in range(3):
         (at.delta_path(delta) / "_delta_log" / f"{version:020d}.json").unlink()
     table = open_table(delta, at)
-    assert [version.version for version in table.versions()] == ["4", "3"]
+    assert [version.version for version in table.history().versions()] == ["4", "3"]
     with pytest.raises(VersionGoneError, match="its log cannot be read"):
         table.look_back("1")
     table.restore("3", reset(30))
@@ -116,7 +116,7 @@ def test_how_long_a_version_is_kept_follows_the_tables_settings(at: Places) -> N
             made = TableSpec(format=kind, name=f"shop.t{days}", properties=given)
             three_batches(made, at)
             table = open_table(made, at)
-            newest = next(table.versions())
+            newest = next(table.history().versions())
             assert table.kept_until_ms(newest, newest.committed_at_ms) == newest.committed_at_ms + days * day_ms
 
 
@@ -124,5 +124,5 @@ def test_a_log_kept_for_a_short_time_bounds_what_can_be_undone(delta: TableSpec,
     made = delta.model_copy(update={"properties": {"delta.logRetentionDuration": "interval 6 hours"}})
     three_batches(made, at)
     table = open_table(made, at)
-    newest = next(table.versions())
+    newest = next(table.history().versions())
     assert table.kept_until_ms(newest, newest.committed_at_ms + 1000) == newest.committed_at_ms + 6 * 3_600_000

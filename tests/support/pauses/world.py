@@ -173,8 +173,8 @@ def make_paused_world(folder: Path, kind: str, shape: Shape = "plain", bucket: B
     if shape == "leased":
         acquire(world.control, "app", 3600)
     table = open_table(world.spec.tables[0], world.at)
-    versions = [one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, 10)]
-    known = tuple(int(one.version) for one in table.versions()) if kind == "iceberg" else ()
+    versions = [one for one in table.history().versions() if one.entry is not None and one.entry.coverage == offsets(0, 10)]
+    known = tuple(int(one.version) for one in table.history().versions()) if kind == "iceberg" else ()
     first = versions[0].version if versions else ""
     made = PausedWorld(folder, shape, world, before_ms, first, known, bucket=bucket)
     made.save()

@@ -221,7 +221,7 @@ def _orphans(spec: TableSpec, at: Places, told: Told) -> None:
 
 
 def _expiry(spec: TableSpec, at: Places, told: Told) -> None:
-    ids = [int(version.version) for version in open_table(spec, at).versions()]
+    ids = [int(version.version) for version in open_table(spec, at).history().versions()]
     turn = AskForTurn(ControlFolder(at.home, PIPELINE), spec.id)
     with told.step("expiry"):
         assert expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=tuple(ids)), at, turn).removed
@@ -239,7 +239,7 @@ def _handed_over(spec: TableSpec, at: Places, told: Told) -> None:
             rewritten = rewrite(handle, root, live_files(handle), compact)
             replace_files(root, spec.id, rewritten, hand_over=Inline(app))
         else:
-            ids = tuple(int(version.version) for version in open_table(spec, at).versions())
+            ids = tuple(int(version.version) for version in open_table(spec, at).history().versions())
             step = ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids)
             turn = AskForTurn(ControlFolder(at.home, PIPELINE), spec.id)
             assert expire(spec, step, at, turn, Inline(app)).removed

@@ -55,7 +55,7 @@ def stream(spec: TableSpec, at: Places) -> None:
 
 def _maintain(spec: TableSpec, at: Places) -> None:
     if spec.format == "iceberg":
-        ids = tuple(int(version.version) for version in open_table(spec, at).versions())
+        ids = tuple(int(version.version) for version in open_table(spec, at).history().versions())
         turn = AskForTurn(ControlFolder(at.home, PIPELINE), spec.id)
         expire(spec, ExpireSnapshots(table=spec.id, reason="a test", snapshot_ids=ids), at, turn)
         return
@@ -63,7 +63,7 @@ def _maintain(spec: TableSpec, at: Places) -> None:
     engine.compact(spec, compaction(spec))
     time.sleep(0.002)  # the retention is none, the clock's unit a millisecond
     engine.vacuum(spec, Vacuum(table=spec.id, reason="a test", mode="lite", retention_seconds=0))
-    newest = int(next(iter(open_table(spec, at).versions())).version)
+    newest = int(next(iter(open_table(spec, at).history().versions())).version)
     try:
         engine.clean_log(spec, CleanLog(table=spec.id, reason="a test", before_version=newest))
     except delta_engine.LogNotCleanableError:

@@ -204,7 +204,7 @@ def _compact(spec: TableSpec, at: Places) -> None:
 
 def _version(spec: TableSpec, at: Places) -> str:
     if spec.format == "delta":
-        return next(open_table(spec, at).versions()).version
+        return next(open_table(spec, at).history().versions()).version
     snapshot = foreign_iceberg(spec, at).current_snapshot()
     assert snapshot is not None
     return str(snapshot.snapshot_id)
@@ -213,7 +213,9 @@ def _version(spec: TableSpec, at: Places) -> str:
 def _rewind(spec: TableSpec, at: Places, landed: int) -> None:
     table = open_table(spec, at)
     entry = carried_entry(spec, at)
-    found = next(one for one in table.versions() if one.entry is not None and one.entry.coverage == offsets(0, landed))
+    found = next(
+        one for one in table.history().versions() if one.entry is not None and one.entry.coverage == offsets(0, landed)
+    )
     reset = genesis(epoch=entry.epoch + 1).model_copy(update={"kind": "reset", "coverage": offsets(0, landed)})
     table.restore(found.version, reset)
 

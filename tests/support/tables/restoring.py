@@ -45,7 +45,7 @@ def reset(end: int, epoch: int = 2) -> Entry:
 
 def version_of(table: Table, end: int) -> TableVersion:
     """Return the version that landed up to an offset."""
-    return next(v for v in table.versions() if v.entry is not None and v.entry.coverage == offsets(0, end))
+    return next(v for v in table.history().versions() if v.entry is not None and v.entry.coverage == offsets(0, end))
 
 
 def put_back(spec: TableSpec, at: Places, end: int, epoch: int = 2) -> Table:

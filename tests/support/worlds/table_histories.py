@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lakebound.ledger.entry import ENTRY_KEY, Entry, EntryKind, encode
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.iceberg.expiry import without
-from lakebound.operations.maintenance.iceberg.versions import snapshots_of
+from lakebound.operations.maintenance.table_past import past_of
+from lakebound.tables.iceberg.history import history_of_body
+from lakebound.tables.places import local_places
 from lakebound.tables.table import TableVersion
 
+TABLE = "iceberg:shop.orders"
 START_MS = 1_800_000_000_000
 _KINDS = ("land", "land", "land", "carry", "carry", "open", "skip", "replay", None)
 _PAUSES_SECONDS = (1, 5, 20, 50, 130, 700, 2400, 9000)
@@ -146,7 +150,8 @@ class IcebergHistory(History):
 
     def past(self) -> TablePast:
         """Return what is left, as it is read."""
-        return snapshots_of(self.body, "iceberg:shop.orders").model_copy(update={"pins": dict(self.readers)})
+        history = history_of_body(self.body, TABLE, local_places(Path("/nowhere"), Path("/nowhere")))
+        return past_of(history, TABLE).model_copy(update={"pins": dict(self.readers)})
 
     def known(self) -> set[int]:
         """Return the snapshots that are left."""

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.worlds.table_histories import START_MS, IcebergHistory, live_one
 
-from lakebound.operations.maintenance.iceberg.versions import snapshots_of
 from lakebound.operations.maintenance.keep import expirable, kept_snapshots, undo_until_ms
 from lakebound.operations.recovery.rewind.choice import last_rewind
 from lakebound.spec.maintenance import HistorySpec
@@ -160,7 +159,7 @@ def test_without_an_entry_that_counts_nothing_expires() -> None:
     assert expirable(history.past(), POLICY, {}, history.now_ms + 10**12) == ()
     history.commit("land")
     assert len(expirable(history.past(), POLICY, {}, history.now_ms + 10**12)) == 10
-    assert expirable(snapshots_of({}, "t"), POLICY, {}, history.now_ms) == ()
+    assert expirable(IcebergHistory().past(), POLICY, {}, history.now_ms) == ()
 
 
 def test_a_reader_keeps_what_it_has_still_to_read_and_one_that_is_lost_keeps_all() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lakebound.storage.location import location_of
 from lakebound.tables.delta.foreign_changes import change_of, foreign_changes
-from lakebound.tables.delta.log import commits
+from lakebound.tables.delta.history import DeltaHistory
 
 ADD = {"path": "theirs.parquet", "dataChange": True, "stats": '{"numRecords": 3}'}
 INFOS: list[dict[str, Any]] = [
@@ -30,8 +30,8 @@ def test_a_commit_is_read_whatever_its_information_says(info: dict[str, Any], tm
     log.mkdir()
     (log / f"{0:020d}.json").write_text("\n".join(json.dumps(one) for one in actions))
     folder = location_of(str(tmp_path), None)
-    [commit] = commits(folder, 0)
-    assert (commit.timestamp_ms, commit.entry, commit.restored_to) == (0, None, None)
+    [commit] = DeltaHistory(folder, 0).commits()
+    assert (commit.committed_at_ms, commit.entry, commit.parent, commit.operation) == (0, None, None, "other")
     [change] = foreign_changes(folder, -1, 0)
     assert (change.version, change.at_ms, change.added, change.removed) == ("0", 0, 3, 0)
 

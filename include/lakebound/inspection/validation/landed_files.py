@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Protocol
-from urllib.parse import unquote
 
+from lakebound.errors import BadEntryError
 from lakebound.inspection.validation.line import Line, LineCommit
 from lakebound.ledger.entry import Entry, count
 from lakebound.spec.table import TableSpec
-from lakebound.storage.location import Location, location_of
+from lakebound.storage.location import Location
 from lakebound.storage.requests import each
+from lakebound.tables.history import History, TableCommit, read_history
 from lakebound.tables.places import Places
-from lakebound.tables.size import may_exist
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True)
@@ -47,14 +42,12 @@ def files_there(files: Sequence[LandedFile]) -> list[LandedFile]:
     return [file for file, is_there in zip(files, there, strict=True) if is_there]
 
 
-def file_named(folder: Location, text: str) -> Location:
-    """Return the file that a Delta log names: by a URI, below the table's folder where it has no scheme."""
-    path = unquote(text)
-    return location_of(path, folder.store) if _SCHEME.match(path) else folder / path
+class LineReader:
+    """Reads the standing line of one table, as of one reading of its history."""
 
-
-class LineReader(Protocol):
-    """Reads one format."""
+    def __init__(self, table: str, history: History) -> None:
+        self._table = table
+        self._history = history
 
     def line(self, is_validated: Callable[[int], bool]) -> Line:
         """Return the standing line down to the first commit for which ``is_validated``, or as far as it is kept.
@@ -62,6 +55,12 @@ class LineReader(Protocol):
         Args:
             is_validated: Says of the position of a commit whether reading may end there.
         """
+        steps: list[LineCommit] = []
+        for commit in _standing(self._history):
+            steps.append(_step(commit))
+            if is_validated(commit.number):
+                break
+        return Line(self._table, tuple(steps))
 
     def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
         """Return the files that the commits added, of those commits that can still be read.
@@ -69,41 +68,56 @@ class LineReader(Protocol):
         Args:
             steps: Commits of the line.
         """
-
-
-_READERS = {
-    "delta": "lakebound.inspection.validation.delta_line:DeltaLine",
-    "iceberg": "lakebound.inspection.validation.iceberg_line:IcebergLine",
-}
+        return [
+            LandedFile(file.path, step.version, step.committed_at_ms, file.rows, file.partition)
+            for step in steps
+            for file in self._history.added(step.version)
+        ]
 
 
 def line_reader(spec: TableSpec, places: Places) -> LineReader | None:
     """Return the reader of a table; None where there is no such table."""
-    if not may_exist(spec, places):
+    history = read_history(spec, places)
+    return None if history is None else LineReader(spec.id, history)
+
+
+def _standing(history: History) -> Iterator[TableCommit]:
+    """Yield the current commit and what it stands on; where a parent has expired, what was current before goes on."""
+    at = history.current
+    while at is not None:
+        start, last = at, None
+        for commit in history.ancestry(start):
+            yield commit
+            last = commit
+        at = None if last is None or last.parent is None else _before(history, last)
+
+
+def _before(history: History, commit: TableCommit) -> str | None:
+    """Return the newest version that was current and is older than a commit; None where the format logs none."""
+    once_current = {version for _, version in history.current_since}
+    if not once_current:
         return None
-    module, _, name = _READERS[spec.format].partition(":")
-    reader: LineReader = getattr(import_module(module), name)(spec, places)
-    return reader
+    return next((one.version for one in history.commits() if one.number < commit.number and one.version in once_current), None)
 
 
-def step_of(entry: Entry | None, *, position: int, version: str, committed_at_ms: int, parent: int | None) -> LineCommit:
-    """Return a commit as a step of the line.
-
-    Args:
-        entry: Ledger entry in this commit; None when the commit carries none.
-        position: Place among all commits of the table: Delta's version or Iceberg's sequence number.
-        version: Delta version or Iceberg snapshot id.
-        committed_at_ms: When the commit was made, in epoch milliseconds.
-        parent: Position of the commit before it; None for the first one, or when that one is no longer kept.
-    """
+def _step(commit: TableCommit) -> LineCommit:
+    entry = _entry(commit)
     return LineCommit(
-        position=position,
-        version=version,
-        committed_at_ms=committed_at_ms,
-        parent=parent,
+        position=commit.number,
+        version=commit.version,
+        committed_at_ms=commit.committed_at_ms,
+        parent=commit.parent_number,
         kind=entry.kind if entry is not None else None,
         rows=entry.rows if entry is not None else 0,
         offsets=count(entry.coverage) if entry is not None else None,
         # A carried entry may still name the range of the one that it carries on.
         own_offsets=count(entry.range) if entry is not None and entry.kind != "carry" else 0,
     )
+
+
+def _entry(commit: TableCommit) -> Entry | None:
+    """Return a commit's entry; None of a bad one: where a later entry mended the ledger, what landed before it counts."""
+    try:
+        return commit.entry
+    except BadEntryError:
+        return None

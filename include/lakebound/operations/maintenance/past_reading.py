@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import ValidationError
 
 from lakebound.control.folder import ControlFolder, change_text, read_text
 from lakebound.operations.maintenance.history import PastRun, TablePast
-from lakebound.operations.maintenance.reader_positions import (
-    DeltaPosition,
-    ReaderUnreadableError,
-    delta_position,
-    iceberg_positions,
-)
 from lakebound.operations.maintenance.steps import (
     Compact,
     ExpireSnapshots,
@@ -26,18 +19,17 @@ from lakebound.operations.maintenance.steps import (
 )
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.table import TableSpec
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist
-from lakebound.tables.table import open_table
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """Of the record of runs: half of it stays when it is full, weeks at a run each half hour."""
 
 _MAX_IDS = 100
-_READINGS = 4
-
-P = TypeVar("P")
-"""Where a reader stands."""
+_PASTS: PerFormat[Callable[[TableSpec, Places, Sequence[ReaderSpec]], TablePast | None]] = PerFormat(
+    "lakebound.operations.maintenance", "past:read_past"
+)
 
 
 def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) -> TablePast | None:
@@ -56,7 +48,7 @@ def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) ->
     if not may_exist(spec, places):
         return None
     own = [reader for reader in readers if reader.table in (spec.id, spec.name)]
-    return _read_delta(spec, places, own) if spec.format == "delta" else _read_iceberg(spec, places, own)
+    return _PASTS.of(spec.format)(spec, places, own)
 
 
 def read_runs(control: ControlFolder) -> list[RunReport]:
@@ -165,75 +157,3 @@ def _newer_half(lines: Sequence[str], bytes_kept: int) -> list[str]:
             break
         kept.add(number)
     return [lines[number] for number in sorted(kept)]
-
-
-def _read_delta(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]) -> TablePast | None:
-    from lakebound.operations.maintenance.delta.versions import read_versions
-
-    folder = places.folder(spec)
-    if not open_table(spec, places).exists():
-        return None
-    # Readers first: they only go forward, so that they stand on none that is younger than the versions that are read.
-    found, problems = _positions(readers, lambda reader: delta_position(reader, _delta_id(spec, places)))
-    past = _with_pins(read_versions(folder, spec.id), {name: (one.next_version,) for name, one in found.items()}, problems)
-    return past.model_copy(update={"restarts": _restarts(past, found)})
-
-
-def _read_iceberg(spec: TableSpec, places: Places, readers: Sequence[ReaderSpec]) -> TablePast | None:
-    from lakebound.operations.maintenance.iceberg.versions import read_snapshots
-
-    positions, problems = _positions(readers, iceberg_positions)
-    for reading in range(1, _READINGS + 1):
-        try:
-            past = read_snapshots(spec, places)
-        except FileNotFoundError:
-            if reading == _READINGS:
-                raise
-            continue
-        return None if past is None else _with_pins(past, positions, problems)
-    raise AssertionError("the last reading returns or raises")
-
-
-def _restarts(past: TablePast, positions: Mapping[str, DeltaPosition]) -> dict[str, int]:
-    """Return from where the log must stay for each reader: all of it where that is not known.
-
-    What is gone cannot be kept any more: earlier versions kept the log from the end of that batch only.
-    """
-    oldest = past.versions[0].version if past.versions else 0
-    found = {name: oldest if one.restart_version is None else one.restart_version for name, one in positions.items()}
-    return {name: version for name, version in found.items() if version >= oldest}
-
-
-def _positions(readers: Iterable[ReaderSpec], position: Callable[[ReaderSpec], P]) -> tuple[dict[str, P], list[str]]:
-    found: dict[str, P] = {}
-    problems: list[str] = []
-    for reader in readers:
-        try:
-            found[reader.name] = position(reader)
-        except ReaderUnreadableError as exc:
-            problems.append(str(exc))
-    return found, problems
-
-
-def _with_pins(past: TablePast, positions: Mapping[str, tuple[int, ...]], problems: Sequence[str]) -> TablePast:
-    """Return the past with its readers. A query of several Iceberg tables names none: a snapshot's id identifies its table."""
-    known = {version.version for version in past.versions}
-    if past.table.startswith("delta:") and past.current is not None:
-        known.add(past.current + 1)  # where a reader stands that has read everything
-    pins: dict[str, int] = {}
-    gone: list[str] = []
-    for name, found in positions.items():
-        own = [version for version in found if version in known]
-        pins |= {f"{name}#{number}" if number else name: version for number, version in enumerate(own)}
-        if not own:
-            gone.append(
-                f"reader {name!r} is at version {found[0]} of {past.table}, which no longer exists, so it cannot "
-                f"continue; give it a new checkpoint, or remove it from maintenance.readers; until then nothing is removed"
-            )
-    return past.model_copy(update={"pins": pins, "problems": (*past.problems, *problems, *gone)})
-
-
-def _delta_id(spec: TableSpec, places: Places) -> str:
-    from lakebound.tables.delta.open import open_at
-
-    return str(open_at(places.folder(spec)).metadata().id)

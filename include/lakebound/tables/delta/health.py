@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import TableNotFoundError
 
-from lakebound.errors import BadEntryError
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
-from lakebound.tables.delta.log import commit_file, commits
+from lakebound.tables.delta.history import DeltaHistory
+from lakebound.tables.delta.log import commit_file
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.health import FileFacts, MetadataFacts, PartitionFacts, TableFacts
 from lakebound.tables.partition_values import delta_partition_texts
@@ -175,12 +175,9 @@ def _count_removed(checkpoint: Location) -> int:
 def _committed_at_ms(path: Location, version: int) -> int | None:
     """Return when a version was committed; of one that only a log checkpoint keeps, when the next one was."""
     for number in (version, version + 1):
-        try:
-            found = next(commits(path, number), None)
-        except BadEntryError:
-            continue
-        if found is not None and found.timestamp_ms:
-            return found.timestamp_ms
+        found = next(DeltaHistory(path, number).commits(), None)
+        if found is not None and found.committed_at_ms:
+            return found.committed_at_ms
     return None
 
 

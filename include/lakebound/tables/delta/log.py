@@ -1,47 +1,23 @@
-"""A Delta log read backwards: the entries in its JSON commits, and the table properties that keep statistics on ``_kafka``."""
+"""The files of a Delta log's commits, and the table properties that keep statistics on ``_kafka``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from lakebound.errors import BadEntryError, TableRestoredError
-from lakebound.ledger.entry import Entry, carried
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
-from lakebound.tables.entries import counting, read_entry
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.schemas import leaves
-from lakebound.tables.table import CommittedEntry
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _DEFAULT_INDEXED_COLUMNS = 32
-
-
-@dataclass(frozen=True)
-class DeltaCommit:
-    """One JSON commit of the log.
-
-    Attributes:
-        version: Its version.
-        timestamp_ms: When the writer says that it committed; 0 where it does not say it as a number.
-        operation: Such as WRITE, OPTIMIZE or RESTORE.
-        restored_to: Of a RESTORE, the version that it brought back; None where it names a time instead.
-        entry: Its ledger entry; None for somebody else's commit.
-    """
-
-    version: int
-    timestamp_ms: int
-    operation: str
-    restored_to: int | None
-    entry: Entry | None
 
 
 def commit_file(folder: Location, version: int) -> Location:
@@ -61,28 +37,6 @@ def commit_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-def commits(folder: Location, version: int, *, pass_bad_entries: bool = False) -> Iterator[DeltaCommit]:
-    """Yield the log's commits from ``version`` down to the oldest that is kept.
-
-    Args:
-        folder: The table's.
-        version: The first.
-        pass_bad_entries: Yield a commit whose entry cannot be read as one without an entry.
-
-    Raises:
-        BadEntryError: An entry cannot be read.
-    """
-    for number, content in contents(folder, version):
-        info = _commit_info(content.decode())
-        yield DeltaCommit(
-            version=number,
-            timestamp_ms=moment_ms(info),
-            operation=str(info.get("operation", "")),
-            restored_to=_restored_to(info),
-            entry=_entry(info, commit_file(folder, number), pass_bad_entries=pass_bad_entries),
-        )
-
-
 def moment_ms(info: Mapping[str, Any]) -> int:
     """Return when a commit says that it was made; 0 where it does not: a writer may put anything there.
 
@@ -95,59 +49,6 @@ def moment_ms(info: Mapping[str, Any]) -> int:
         return int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
     except (TypeError, ValueError, OverflowError):
         return 0
-
-
-def entries(folder: Location, version: int) -> Iterator[CommittedEntry]:
-    """Yield the entries newest first.
-
-    A reset that restored a version is followed by the entries of that version, not by those of what it undid: the rows of
-    these are gone, and others may have been landed for the same offsets.
-    """
-    at: int | None = version
-    while at is not None:
-        start, at = at, None
-        for commit in commits(folder, start):
-            if commit.entry is not None:
-                yield CommittedEntry(str(commit.version), commit.timestamp_ms, commit.entry)
-                if commit.operation == "RESTORE" and commit.restored_to is not None:
-                    at = commit.restored_to
-                    break
-
-
-def counting_entry(folder: Location, version: int, table: str) -> CommittedEntry | None:
-    """Return the entry that counts, or None where the log holds none.
-
-    Args:
-        folder: Folder of the table.
-        version: Newest version of the log that is looked at.
-        table: Id of the table, for the message.
-
-    Raises:
-        TableRestoredError: The table was restored, without an entry, after the entry that would count.
-    """
-    found = counting(entries(folder, version))
-    newer = 0 if found is None else int(found.version) + 1
-    for commit in commits(folder, version):
-        if commit.version < newer:
-            break
-        if commit.operation == "RESTORE" and commit.entry is None:
-            raise TableRestoredError(table, commit.version, commit.restored_to)
-    return found
-
-
-def carried_at(folder: Location, version: int, table: str) -> Entry | None:
-    """Return the entry that counts at a version, as the commit after that version carries it on; None where there is none.
-
-    Args:
-        folder: Folder of the table.
-        version: The version that the commit follows.
-        table: Id of the table, for the message.
-
-    Raises:
-        TableRestoredError: As ``counting_entry`` says.
-    """
-    found = counting_entry(folder, version, table)
-    return None if found is None else carried(found.entry)
 
 
 def last_checkpoint(folder: Location) -> int:
@@ -215,15 +116,6 @@ def file_range(row: Mapping[str, Any]) -> FileRange:
     )
 
 
-def _entry(info: Mapping[str, Any], path: Location, *, pass_bad_entries: bool) -> Entry | None:
-    try:
-        return read_entry(_text(info.get("userMetadata")), str(path))
-    except BadEntryError:
-        if not pass_bad_entries:
-            raise
-        return None
-
-
 def contents(folder: Location, version: int) -> Iterator[tuple[int, bytes]]:
     """Yield the commits from a version down to the oldest that is kept; of a store, several are asked for ahead."""
 
@@ -239,23 +131,3 @@ def contents(folder: Location, version: int) -> Iterator[tuple[int, bytes]]:
         if content is None:
             return
         yield number, content
-
-
-def _commit_info(text: str) -> Mapping[str, Any]:
-    for line in commit_lines(text):
-        if '"commitInfo"' in line[:64]:
-            body = json.loads(line)
-            if isinstance(body, dict) and isinstance(body.get("commitInfo"), dict):
-                found: Mapping[str, Any] = body["commitInfo"]
-                return found
-    return {}
-
-
-def _restored_to(info: Mapping[str, Any]) -> int | None:
-    parameters = info.get("operationParameters")
-    version = str(parameters.get("version", "")) if isinstance(parameters, dict) else ""
-    return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

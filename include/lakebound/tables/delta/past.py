@@ -12,7 +12,8 @@ from deltalake.exceptions import DeltaError
 
 from lakebound.storage.location import Location
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, duration_ms
-from lakebound.tables.delta.log import commit_lines, counting_entry
+from lakebound.tables.delta.history import counting_entry
+from lakebound.tables.delta.log import commit_lines
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.delta.vectors import INLINE, vector_file
 from lakebound.tables.outages import tells_nothing

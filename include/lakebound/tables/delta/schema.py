@@ -14,7 +14,7 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.storage.location import Location
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit
 from lakebound.tables.delta.features import check_may
-from lakebound.tables.delta.log import counting_entry
+from lakebound.tables.delta.history import counting_entry
 from lakebound.tables.delta.open import open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip

@@ -20,11 +20,9 @@ from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, wr
 from lakebound.tables.delta.features import Act, TableShape, check_known, check_may, check_restorable
 from lakebound.tables.delta.fitting import check_columns, check_not_null, check_partitioned
 from lakebound.tables.delta.foreign_changes import foreign_changes
+from lakebound.tables.delta.history import DeltaHistory, counting_entry
 from lakebound.tables.delta.log import (
     CHECKPOINT_INTERVAL,
-    commits,
-    counting_entry,
-    entries,
     file_range,
     last_checkpoint,
     statistics_columns,
@@ -161,7 +159,7 @@ class DeltaLakeTable:
         except (TableRestoredError, BadEntryError):
             if not to_reset:
                 raise
-            found = newest_readable(entries(self._folder, version))
+            found = newest_readable(DeltaHistory(self._folder, version).entries())
         if found is None and not to_reset and _active_files(handle).num_rows:
             raise NoLedgerError(self._spec.id)
         self._is_seen = True
@@ -293,12 +291,11 @@ class DeltaLakeTable:
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as the log's JSON commits are kept."""
-        return entries(self._folder, self._newest())
+        return self.history().entries()
 
-    def versions(self) -> Iterator[TableVersion]:
-        """Yield what the table was, newest first, as far back as the log's JSON commits are kept."""
-        for commit in commits(self._folder, self._newest()):
-            yield TableVersion(str(commit.version), commit.timestamp_ms, commit.entry)
+    def history(self) -> DeltaHistory:
+        """Return the log's JSON commits up to the version that was last seen."""
+        return DeltaHistory(self._folder, self._newest())
 
     def look_back(self, version: str) -> PastVersion:
         """Return what the table held at a version."""

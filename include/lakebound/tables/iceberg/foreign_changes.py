@@ -14,15 +14,15 @@ _MOST_SNAPSHOTS = 200
 _BY = ("spark.app.name", "engine-name", "spark.app.id")
 
 
-def foreign_changes(ancestry: Iterable[Snapshot], since: str) -> tuple[ForeignChange, ...]:
+def foreign_changes(ancestors: Iterable[Snapshot], since: str) -> tuple[ForeignChange, ...]:
     """Return the snapshots after one that have no entry and changed rows; oldest first.
 
     Args:
-        ancestry: From the current snapshot backwards.
+        ancestors: From the current snapshot backwards.
         since: Id of the snapshot whose entry counts.
     """
     found: list[ForeignChange] = []
-    for snapshot in islice(ancestry, _MOST_SNAPSHOTS):
+    for snapshot in islice(ancestors, _MOST_SNAPSHOTS):
         if str(snapshot.snapshot_id) == since or len(found) == MOST_REMEMBERED:
             break
         change = change_of(snapshot)

@@ -24,10 +24,10 @@ from lakebound.ledger.entry import ENTRY_KEY
 from lakebound.tables.iceberg.append import commit_snapshot
 from lakebound.tables.iceberg.catalog import later_than
 from lakebound.tables.iceberg.features import locations_of
+from lakebound.tables.iceberg.history import ancestors
 from lakebound.tables.iceberg.local_files import local_path, sync_contents
 from lakebound.tables.iceberg.manifests import AvroFields
 from lakebound.tables.iceberg.merging import EncodedEntries
-from lakebound.tables.iceberg.past import ancestry
 from lakebound.tables.prepared import ManifestReplacement, StalePreparedError
 
 _PATHS = AvroFields(ids=(500,))
@@ -135,7 +135,7 @@ def check_graftable(metadata: TableMetadata, history: TableMetadata, prepared: M
     ids = (str(metadata.table_uuid), metadata.current_schema_id, metadata.default_spec_id)
     if ids != (prepared.table_uuid, prepared.schema_id, prepared.spec_id):
         raise StalePreparedError(name, "the table, its columns or its partitioning are not those that it was prepared for")
-    for snapshot in ancestry(history, metadata.current_snapshot_id):
+    for snapshot in ancestors(history, metadata.current_snapshot_id):
         if snapshot.snapshot_id == prepared.base:
             break
         if snapshot.summary is None or snapshot.summary.operation != Operation.APPEND:

@@ -16,23 +16,6 @@ from lakebound.tables.outages import tells_nothing
 from lakebound.tables.table import PastVersion, VersionGoneError
 
 
-def current_over_time(metadata: TableMetadata) -> Iterator[tuple[int, Snapshot]]:
-    """Yield (since when, snapshot) for what was the current snapshot, newest first, of snapshots that are kept."""
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    for logged in reversed(metadata.snapshot_log):
-        if logged.snapshot_id in known:
-            yield logged.timestamp_ms, known[logged.snapshot_id]
-
-
-def ancestry(metadata: TableMetadata, newest: int | None) -> Iterator[Snapshot]:
-    """Yield the snapshots from the given one back to the oldest that is kept."""
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    snapshot = known.get(newest or -1)
-    while snapshot is not None:
-        yield snapshot
-        snapshot = known.get(snapshot.parent_snapshot_id or -1)
-
-
 def snapshot_at(metadata: TableMetadata, version: str, table: str) -> Snapshot:
     """Return a snapshot.
 

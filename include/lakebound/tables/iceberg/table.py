@@ -26,7 +26,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import wait_stored
-from lakebound.tables.entries import counting, newest_readable, read_entry
+from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.attempts import Attempts
@@ -37,12 +37,13 @@ from lakebound.tables.iceberg.field_ids import check_name_mapping, has_ids_of, w
 from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
 from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
+from lakebound.tables.iceberg.history import IcebergHistory, ancestors, history_of_metadata
 from lakebound.tables.iceberg.live_files import KnownManifests, has_deletes
 from lakebound.tables.iceberg.merging import EncodedEntries
 from lakebound.tables.iceberg.metadata import metadata_location
 from lakebound.tables.iceberg.misread import misread_columns
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
-from lakebound.tables.iceberg.past import ancestry, current_over_time, kept_until_ms, look_back, snapshot_at
+from lakebound.tables.iceberg.past import kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
 from lakebound.tables.iceberg.replacing import FORMAT, NotReplaceableError, replace_files
 from lakebound.tables.iceberg.rows import RowReader
@@ -206,7 +207,7 @@ class IcebergTable:
         version = str(snapshot.snapshot_id) if snapshot else ""
         if found is None or found.version == version:
             return LedgerView(found.entry if found else None, version)
-        walked = ancestry(self._read_history(), snapshot.snapshot_id if snapshot else None)
+        walked = ancestors(self._read_history(), snapshot.snapshot_id if snapshot else None)
         return LedgerView(found.entry, version, foreign_changes(walked, found.version))
 
     def commit(self, files: Sequence[DataFile], entry: Entry) -> str:
@@ -347,19 +348,17 @@ class IcebergTable:
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, along the ancestry of the handle's snapshot."""
-        history = self._read_history()
-        yield from self._entries_from(history, history.current_snapshot_id)
+        return self.history().entries()
 
-    def versions(self) -> Iterator[TableVersion]:
-        """Yield what the table was, newest first, of the snapshots that are kept; a rollback did not remove any."""
-        for since_ms, snapshot in current_over_time(self._read_history()):
-            yield TableVersion(str(snapshot.snapshot_id), since_ms, _entry(snapshot, self._spec))
+    def history(self) -> IcebergHistory:
+        """Return the snapshots in the metadata at which the handle stands."""
+        return self._history_in(self._read_history())
 
     def look_back(self, version: str) -> PastVersion:
         """Return what the table held at a snapshot."""
         current = self._current()
         snapshot = snapshot_at(current.metadata, version, self._spec.id)
-        found = counting(self._entries_from(current.metadata, snapshot.snapshot_id))
+        found = counting(self._history_in(current.metadata).entries(version))
         return look_back(current.metadata, snapshot, found.entry if found else None, current.io, self._spec.id)
 
     def restore(self, version: str, entry: Entry) -> str:
@@ -369,7 +368,7 @@ class IcebergTable:
         """
         self._is_seen = False
         handle = self._newest()
-        found = counting(self._entries_from(handle.metadata, handle.metadata.current_snapshot_id))
+        found = counting(self._history_in(handle.metadata).entries())
         if found is not None and found.entry.epoch > entry.epoch:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {found.entry.epoch}")
         parent = snapshot_at(handle.metadata, version, self._spec.id)
@@ -450,11 +449,8 @@ class IcebergTable:
             self._history = self._catalog.metadata_at(self._identifier, handle.metadata_location, handle.io)
         return self._history
 
-    def _entries_from(self, metadata: TableMetadata, newest: int | None) -> Iterator[CommittedEntry]:
-        for snapshot in ancestry(metadata, newest):
-            entry = _entry(snapshot, self._spec)
-            if entry is not None:
-                yield CommittedEntry(str(snapshot.snapshot_id), snapshot.timestamp_ms, entry)
+    def _history_in(self, metadata: TableMetadata) -> IcebergHistory:
+        return history_of_metadata(metadata, self._spec.id, self._places)
 
     def _newest(self) -> PyIcebergTable:
         """Return a handle of its own to commit by; refuse it where the catalog is an older copy."""
@@ -466,12 +462,6 @@ class IcebergTable:
     def _current(self) -> PyIcebergTable:
         """Return a handle of its own, so that reading never moves the one that commits."""
         return self._catalog.load_table(self._identifier)
-
-
-def _entry(snapshot: Snapshot, spec: TableSpec) -> Entry | None:
-    if snapshot.summary is None:
-        return None
-    return read_entry(snapshot.summary.get(ENTRY_KEY), f"snapshot {snapshot.snapshot_id} of {spec.id}")
 
 
 def _has_rows(snapshot: Snapshot, handle: PyIcebergTable) -> bool:

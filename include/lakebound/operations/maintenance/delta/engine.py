@@ -29,7 +29,8 @@ from lakebound.tables.delta.checkpoints import base_version, deletable, is_reada
 from lakebound.tables.delta.draft import forget_scratch, write_checkpoint
 from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta.features import TableShape, check_may
-from lakebound.tables.delta.log import carried_at, counting_entry, last_checkpoint
+from lakebound.tables.delta.history import carried_at, counting_entry
+from lakebound.tables.delta.log import last_checkpoint
 from lakebound.tables.delta.open import on_disk, open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip

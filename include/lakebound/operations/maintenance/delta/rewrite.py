@@ -35,7 +35,8 @@ from lakebound.tables.column_facts import file_facts, float_columns
 from lakebound.tables.datafiles import HELPER_COLUMN
 from lakebound.tables.delta.draft import NO_HOOKS, link, scratch_folder
 from lakebound.tables.delta.features import TableShape
-from lakebound.tables.delta.log import INDEXED_COLUMNS, carried_at, commit_lines, statistics_columns
+from lakebound.tables.delta.history import carried_at
+from lakebound.tables.delta.log import INDEXED_COLUMNS, commit_lines, statistics_columns
 from lakebound.tables.delta.open import on_disk, open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import replacement_text

@@ -126,7 +126,7 @@ def _put_back(spec: PipelineSpec, places: Places, plan: RepairPlan, step: Repair
 
 def _committed(table: Table, entry: Entry) -> str | None:
     """Return the version of the commit that carries the entry, None where there is none."""
-    for number, version in enumerate(table.versions()):
+    for number, version in enumerate(table.history().versions()):
         if version.entry is not None and version.entry.commit == entry.commit:
             return version.version
         if number >= _LAST_COMMITS:

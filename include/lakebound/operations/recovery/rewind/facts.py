@@ -149,7 +149,7 @@ def _at(subject: _Subject, moment_ms: int) -> tuple[list[RewoundTable], RewoundT
 
 
 def _split(subject: _Subject, table: Table, moment_ms: int) -> tuple[list[TableVersion], TableVersion]:
-    newer, version = split_at(table.versions(), moment_ms)
+    newer, version = split_at(table.history().versions(), moment_ms)
     if version is None:
         oldest = f"the oldest kept version is of {in_utc(newer[-1].committed_at_ms)}" if newer else "no version is kept"
         raise subject.refuse(
@@ -161,7 +161,7 @@ def _split(subject: _Subject, table: Table, moment_ms: int) -> tuple[list[TableV
 
 def _before_last_rewind(subject: _Subject) -> tuple[str, list[RewoundTable], RewoundTable | None]:
     tables = [*subject.targets, *([subject.quarantine] if subject.quarantine else [])]
-    found = {table.spec.id: last for table in tables if (last := last_rewind(table.versions())) is not None}
+    found = {table.spec.id: last for table in tables if (last := last_rewind(table.history().versions())) is not None}
     if not found:
         raise subject.refuse("the history of its tables has no rewind that could be undone")
     plan = max(found.values(), key=lambda last: last.reset_at_ms).plan
@@ -208,4 +208,4 @@ def _kept_until_ms(subject: _Subject, table: Table, left_at_ms: int) -> int:
     policy = subject.spec.maintenance
     if policy.enabled:
         return undo_until_ms(policy.history, left_at_ms)
-    return table.kept_until_ms(next(table.versions()), left_at_ms)
+    return table.kept_until_ms(next(table.history().versions()), left_at_ms)
