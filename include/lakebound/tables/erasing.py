@@ -37,7 +37,8 @@ class LiveDataFile:
         size_bytes: Its size.
         partition: Delta: value per partition column.
         range: What its statistics say of ``_kafka``.
-        is_replaceable: Whether a copy can take its place; not where it was written for another partitioning.
+        spec_id: Iceberg: id of the partitioning for which it was written, which the table may have left since.
+        is_replaceable: Whether a copy of that partitioning can be written.
     """
 
     name: str
@@ -45,6 +46,7 @@ class LiveDataFile:
     size_bytes: int
     partition: Mapping[str, str | None]
     range: FileRange
+    spec_id: int | None = None
     is_replaceable: bool = True
 
 

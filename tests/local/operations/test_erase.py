@@ -323,6 +323,16 @@ def test_quarantined_copies_of_erased_rows_are_not_released(at: Places) -> None:
         assert as_offsets(held.lacking) == span((5, 6)), one.spec.id
 
 
+def test_what_a_colleague_deleted_from_one_table_is_erased_from_all_by_the_same_condition(world: World) -> None:
+    landed(world)
+    open_at(world.at.folder(world.delta)).delete(WHERE)
+    assert world.prove(30).missing == 10
+    erase(world)
+    assert [ids(world, table) for table in world.spec.tables] == [KEPT, KEPT]
+    proof = world.prove(30)
+    assert proof.ok and (proof.missing, proof.erased) == (0, 20)
+
+
 def test_exploded_rows_are_erased_one_by_one(world: World) -> None:
     """Of a record with three rows one is meant; the others stay, and the proof counts the rows."""
     exploded = pa.concat_tables([with_ordinal(rows(0, 1), ordinal) for ordinal in range(3)])
@@ -412,12 +422,54 @@ def test_what_others_did_to_the_columns_of_an_iceberg_table_is_no_hindrance(
     assert look.files and look.misread == look.undecided == ()
 
 
-def test_files_of_another_partitioning_are_refused_in_the_plan(world: World) -> None:
-    landed(world)
+def partition_by_city(world: World) -> None:
     with foreign_iceberg(ICEBERG, world.at).update_spec() as update:
         update.add_field("city", IdentityTransform(), "city")
-    with pytest.raises(RowsNotInFilesError, match="3 of the files that hold them were written before its partitioning was"):
-        prepare(world.spec, world.at, WHERE)
+
+
+def leave_city(world: World) -> None:
+    with foreign_iceberg(ICEBERG, world.at).update_spec() as update:
+        update.remove_field("city")
+
+
+def test_files_of_an_earlier_partitioning_keep_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two partitionings have files with such rows, and a third comes while the copies are written."""
+    landed(world)
+    partition_by_city(world)
+    world.land(30, 40)
+    take_out, changed = IcebergTable.take_out, []
+
+    def overtaken(self: IcebergTable, *arguments: object) -> str:
+        if not changed:
+            leave_city(world)
+            changed.append(True)
+        return take_out(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(IcebergTable, "take_out", overtaken)
+    erase(world, "id % 5 = 0")
+    kept = [offset for offset in range(40) if offset % 5]
+    assert changed and [ids(world, table) for table in world.spec.tables] == [kept, kept]
+    handle = foreign_iceberg(ICEBERG, world.at)
+    spec_ids = [task.file.spec_id for task in handle.scan().plan_files()]
+    assert sorted(spec_ids) == [0, 0, 0, 1, 1, 1]
+    of_city = handle.scan(row_filter="city = 'city 1'").to_arrow()["id"].to_pylist()
+    assert sorted(of_city) == [offset for offset in kept if offset % 3 == 1]
+    snapshot = handle.current_snapshot()
+    assert snapshot is not None and snapshot.summary is not None
+    assert snapshot.summary["total-records"] == str(len(kept))
+    assert world.prove(40).ok
+    world.land(40, 50)
+    assert ids(world, world.iceberg) == [*kept, *range(40, 50)]
+
+
+def test_files_that_are_partitioned_by_a_column_that_is_gone_are_refused_in_the_plan(world: World) -> None:
+    landed(world)
+    partition_by_city(world)
+    world.land(30, 40)
+    leave_city(world)
+    drop_city(foreign_iceberg(ICEBERG, world.at))
+    with pytest.raises(RowsNotInFilesError, match=r"3 of the files .* by a column that is gone"):
+        prepare(world.spec, world.at, "id > 25")
 
 
 def test_times_and_days_as_the_page_writes_them(world: World) -> None:

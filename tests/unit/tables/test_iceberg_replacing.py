@@ -58,15 +58,16 @@ def table(tmp_path: Path) -> Table:
 
 def file(path: Path) -> DataFile:
     path.touch()
-    return DataFile.from_args(
+    found = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path.as_uri(),
         file_format=FileFormat.PARQUET,
         partition=Record(),
         record_count=1,
         file_size_in_bytes=100,
-        spec_id=0,
     )
+    found.spec_id = 0
+    return found
 
 
 @pytest.fixture

@@ -51,8 +51,10 @@ def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
         going = kafka.filter(pa.array(are_among(kafka, rows)))
         if going.num_rows:
             found.append(Hit(file, going, kafka.num_rows - going.num_rows))
-    if outdated := sum(not hit.file.is_replaceable for hit in found):
-        why = f"{outdated:,} of the files that hold them were written before its partitioning was changed"
+    if foreign := sum(not hit.file.is_replaceable for hit in found):
+        why = (
+            f"{foreign:,} of the files that hold them are partitioned in a way that is not written, or by a column that is gone"
+        )
         raise RowsNotInFilesError(table.spec.id, why)
     return found
 
@@ -97,7 +99,7 @@ class Copies:
     def _copy(self, file: LiveDataFile, rows: ErasedRows, to: Location) -> DataFile:
         parts = _staying(self._table.rows_of(file), rows)
         first = next(parts)
-        return write_copy(to, file.partition, first.schema, chain([first], parts), spec_id=self._layout.spec_id)
+        return write_copy(to, file.partition, first.schema, chain([first], parts), spec_id=file.spec_id)
 
 
 def _staying(parts: Iterable[pa.Table], rows: ErasedRows) -> Iterator[pa.Table]:

@@ -183,10 +183,13 @@ class SnapshotWriter:
             self._io.put_all()
 
     def _added(self, files: Sequence[DataFile]) -> list[ManifestFile]:
-        if not files:
-            return []
+        """Return a manifest for the files of each partitioning."""
+        spec_ids = sorted({file.spec_id for file in files})
+        return [self._added_of(spec_id, [file for file in files if file.spec_id == spec_id]) for spec_id in spec_ids]
+
+    def _added_of(self, spec_id: int, files: Sequence[DataFile]) -> ManifestFile:
         encoded, sequence_number = [], self._metadata.next_sequence_number()
-        with self._new_manifest(self._metadata.default_spec_id) as writer:
+        with self._new_manifest(spec_id) as writer:
             for file in files:
                 entry = ManifestEntry.from_args(
                     status=ManifestEntryStatus.ADDED,
@@ -197,7 +200,7 @@ class SnapshotWriter:
                 )
                 writer.add(entry)
                 encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
-        return [self._written_manifest(writer, encoded)]
+        return self._written_manifest(writer, encoded)
 
     def _of_parent(self) -> list[ManifestFile]:
         """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""

@@ -56,7 +56,8 @@ class _Plan:
 
     table: str
     location: str
-    spec: PartitionSpec
+    specs: dict[int, PartitionSpec]
+    default_spec_id: int
     columns: dict[int, StatisticsCollector]
     ids: dict[Leaf, int]
     is_mapped: bool
@@ -71,13 +72,16 @@ class _Counts:
     nulls: dict[int, int]
 
 
-def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> list[IcebergDataFile]:
+def describe(
+    files: Sequence[DataFile], metadata: TableMetadata, table: str, *, may_be_earlier: bool = False
+) -> list[IcebergDataFile]:
     """Return the files as a manifest holds them.
 
     Args:
         files: Files that are not committed yet.
         metadata: The table's metadata: schema, partitioning and location.
         table: Id of the table, for the message.
+        may_be_earlier: Whether a file may be of a partitioning that the table had before, as the file in whose place it comes.
 
     Raises:
         FilesOutdatedError: A file was written for columns or a partitioning that are other ones now.
@@ -88,7 +92,9 @@ def describe(files: Sequence[DataFile], metadata: TableMetadata, table: str) -> 
     schema = metadata.schema()
     columns = _with_kafka_bounds(compute_statistics_plan(schema, metadata.properties))
     is_mapped = TableProperties.DEFAULT_NAME_MAPPING in metadata.properties
-    plan = _Plan(table, metadata.location, metadata.spec(), columns, dict(leaf_ids(schema.as_struct())), is_mapped)
+    specs = metadata.specs() if may_be_earlier else {metadata.default_spec_id: metadata.spec()}
+    ids = dict(leaf_ids(schema.as_struct()))
+    plan = _Plan(table, metadata.location, specs, metadata.default_spec_id, columns, ids, is_mapped)
     return [_describe(file, plan) for file in files]
 
 
@@ -103,18 +109,19 @@ def path_in(location: str, file: DataFile) -> str:
 
 
 def _describe(file: DataFile, plan: _Plan) -> IcebergDataFile:
-    if file.spec_id not in (None, plan.spec.spec_id):
+    spec = plan.specs.get(plan.default_spec_id if file.spec_id is None else file.spec_id)
+    if spec is None:
         raise FilesOutdatedError(plan.table, "the partitioning")
     try:
         counts = _counts(file.metadata, file.facts, plan)
         lower, upper = _bounds(file, plan)
-        partition = _partition(file, plan)
+        partition = _partition(file, plan, spec)
     except (ValueError, KeyError) as exc:
         raise TableMismatchError(plan.table, f"file {file.path.name} cannot be committed: {redacted(exc)}") from exc
     free_of_nan = {
         plan.ids[leaf]: 0 for leaf, facts in file.facts.items() if isinstance(facts.low, float) and not facts.has_nan
     }
-    return IcebergDataFile.from_args(
+    described = IcebergDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path_in(plan.location, file),
         file_format=FileFormat.PARQUET,
@@ -129,10 +136,11 @@ def _describe(file: DataFile, plan: _Plan) -> IcebergDataFile:
         upper_bounds=upper,
         split_offsets=[_first_byte(file.metadata.row_group(number)) for number in range(file.metadata.num_row_groups)],
         sort_order_id=None,
-        spec_id=plan.spec.spec_id,
         equality_ids=None,
         key_metadata=None,
     )
+    described.spec_id = spec.spec_id  # no field of a manifest's entry
+    return described
 
 
 def _counts(footer: pq.FileMetaData, facts: FactsByColumn, plan: _Plan) -> _Counts:
@@ -171,12 +179,12 @@ def _bounds(file: DataFile, plan: _Plan) -> tuple[dict[int, bytes], dict[int, by
     return lower, upper
 
 
-def _partition(file: DataFile, plan: _Plan) -> Record:
+def _partition(file: DataFile, plan: _Plan, spec: PartitionSpec) -> Record:
     by_id = {plan.ids[leaf]: facts for leaf, facts in file.facts.items()}
     return Record(
         *(
             partition_value(by_id[field.source_id], file.rows, field, plan.columns[field.source_id].iceberg_type)
-            for field in plan.spec.fields
+            for field in spec.fields
         )
     )
 
@@ -219,6 +227,15 @@ def partition_fields(spec: PartitionSpec, schema: Schema, table: str) -> tuple[w
         width = field.transform.width if isinstance(field.transform, TruncateTransform) else None
         fields.append(written.PartitionField(name, width, column))
     return tuple(fields)
+
+
+def is_written_here(spec: PartitionSpec, schema: Schema) -> bool:
+    """Whether a file of a partitioning can be written: by kinds of fields that are known, of columns that the schema has."""
+    try:
+        partition_fields(spec, schema, "")
+    except TableMismatchError:
+        return False
+    return True
 
 
 def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:

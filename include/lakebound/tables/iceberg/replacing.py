@@ -62,7 +62,8 @@ def replace_files(
         name: Id of the table, for messages.
         known: What was read for earlier attempts.
         attempts: Earlier attempts; this one is added before the catalog is asked, and stays unless its refusal is certain.
-        operation: ``overwrite`` where the new files lack rows that the others hold.
+        operation: ``overwrite`` where the new files lack rows that the others hold. Each is then of the partitioning of the
+            file in whose place it comes, whatever that of the table is now.
 
     Raises:
         NotReplaceableError: A file that goes is not live, the table has delete files now, or another partitioning or format;
@@ -74,7 +75,7 @@ def replace_files(
     replacing = _Replacing(table, frozenset(removed), paths, name, known, operation)
     # Before the new files are described and written, for which the table may have become another one.
     replacing.check()
-    described = describe(added, table.metadata, name)
+    described = describe(added, table.metadata, name, may_be_earlier=operation == Operation.OVERWRITE)
     try:
         snapshot = replacing.snapshot(described, properties)
         sync_locations(paths, table.location())
@@ -113,7 +114,7 @@ class _Replacing(SnapshotWriter):
         self._added_paths = added
         self._name = name
         self._operation = operation
-        self._gone: list[Encoded] = []
+        self._gone: list[tuple[int, Encoded]] = []
         self._touched: list[ManifestFile] = []
         self._untouched: list[ManifestFile] = []
 
@@ -137,7 +138,8 @@ class _Replacing(SnapshotWriter):
         hit = {path for path, found in paths.items() if not found.isdisjoint(self._removed_paths)}
         self._touched = [one for one in data if one.manifest_path in hit]
         self._untouched = [one for one in data if one.manifest_path not in hit]
-        if any(one.partition_spec_id != self._metadata.default_spec_id for one in self._touched):
+        is_earlier = any(one.partition_spec_id != self._metadata.default_spec_id for one in self._touched)
+        if is_earlier and self._operation == Operation.REPLACE:
             raise NotReplaceableError(self._name, "its partitioning was changed meanwhile")
         missing = len(self._removed_paths.difference(*(paths[one.manifest_path] for one in self._touched)))
         if missing:
@@ -149,28 +151,34 @@ class _Replacing(SnapshotWriter):
 
     def _rewritten(self) -> list[ManifestFile]:
         """Return the manifests in the place of those that hold files which go."""
-        stay: list[Encoded] = []
-        with self._new_manifest(self._metadata.default_spec_id) as writer:
-            for manifest in self._touched:
-                for entry in self._read.entries(manifest, self._table, writer):
-                    (self._gone if entry.path in self._removed_paths else stay).append(entry)
-            write_deleted(writer, self._gone)
-        parts = [stay[first : first + _ENTRIES_PER_MANIFEST] for first in range(0, len(stay), _ENTRIES_PER_MANIFEST)]
-        return [writer.to_manifest_file(), *map(self._existing, parts)]
+        return [one for spec_id in sorted({one.partition_spec_id for one in self._touched}) for one in self._of_spec(spec_id)]
 
-    def _existing(self, entries: list[Encoded]) -> ManifestFile:
-        with self._new_manifest(self._metadata.default_spec_id) as writer:
+    def _of_spec(self, spec_id: int) -> list[ManifestFile]:
+        gone: list[Encoded] = []
+        stay: list[Encoded] = []
+        with self._new_manifest(spec_id) as writer:
+            for manifest in self._touched:
+                if manifest.partition_spec_id == spec_id:
+                    for entry in self._read.entries(manifest, self._table, writer):
+                        (gone if entry.path in self._removed_paths else stay).append(entry)
+            write_deleted(writer, gone)
+        self._gone += [(spec_id, entry) for entry in gone]
+        parts = [stay[first : first + _ENTRIES_PER_MANIFEST] for first in range(0, len(stay), _ENTRIES_PER_MANIFEST)]
+        return [writer.to_manifest_file(), *(self._existing(spec_id, part) for part in parts)]
+
+    def _existing(self, spec_id: int, entries: list[Encoded]) -> ManifestFile:
+        with self._new_manifest(spec_id) as writer:
             write_existing(writer, entries)
         manifest = writer.to_manifest_file()
         self._read.add(manifest, entries)
         return manifest
 
     def _summary(self, files: Sequence[IcebergDataFile], properties: Mapping[str, str], parent: Snapshot | None) -> Summary:
-        collector, schema, spec = SnapshotSummaryCollector(), self._metadata.schema(), self._metadata.spec()
+        collector, schema, specs = SnapshotSummaryCollector(), self._metadata.schema(), self._metadata.specs()
         for file in files:
-            collector.add_file(file, schema, spec)
-        for entry in self._gone:
-            collector.remove_file(_counted(entry), schema, spec)
+            collector.add_file(file, schema, specs[file.spec_id])
+        for spec_id, entry in self._gone:
+            collector.remove_file(_counted(entry), schema, specs[spec_id])
         # PyIceberg sums up no replacement; an overwrite has the same sums.
         summed = update_snapshot_summaries(
             summary=Summary(operation=Operation.OVERWRITE, **collector.build(), **properties),

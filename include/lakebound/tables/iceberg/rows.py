@@ -44,19 +44,21 @@ class RowReader:
         handle: The table, as it is when the files are chosen: its columns and its name mapping are of one reading.
         table: Id of the table, for messages.
         places: Where it is.
+        spec_id: Id of the partitioning of its files; None: of the table's own.
 
     Raises:
         NotRewritableError: It has a column that a new file could not hold.
     """
 
-    def __init__(self, handle: Table, table: str, places: Places) -> None:
+    def __init__(self, handle: Table, table: str, places: Places, spec_id: int | None = None) -> None:
         self._columns = arrow_columns(handle.schema())
         self._table = table
         self._places = places
         schema = handle.schema()
         self.columns = with_ids(self._columns, schema)
         self._mapping = handle.metadata.name_mapping()
-        self._partitioned_by = {field.source_id for field in handle.spec().fields}
+        spec = handle.spec() if spec_id is None else handle.specs()[spec_id]
+        self._partitioned_by = {field.source_id for field in spec.fields}
         if any(isinstance(schema.find_type(number), FixedType) for number in schema.field_ids):
             raise NotRewritableError(table, "it has a column of the type fixed")
 

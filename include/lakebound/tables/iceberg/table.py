@@ -34,7 +34,7 @@ from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
 from lakebound.tables.iceberg.expirable import expire
 from lakebound.tables.iceberg.features import check_features
 from lakebound.tables.iceberg.field_ids import check_name_mapping, has_ids_of, with_ids
-from lakebound.tables.iceberg.files import describe, file_range, partition_fields, partition_spec
+from lakebound.tables.iceberg.files import describe, file_range, is_written_here, partition_fields, partition_spec
 from lakebound.tables.iceberg.foreign_changes import foreign_changes
 from lakebound.tables.iceberg.graft import graft
 from lakebound.tables.iceberg.history import IcebergHistory, ancestors, history_of_metadata
@@ -291,7 +291,7 @@ class IcebergTable:
             raise RowsNotInFilesError(self._spec.id, "it has delete files")
         if handle.metadata.format_version != FORMAT:
             raise RowsNotInFilesError(self._spec.id, f"it has format version {handle.metadata.format_version}")
-        schema, spec_id = handle.schema(), handle.metadata.default_spec_id
+        schema, specs = handle.schema(), handle.metadata.specs()
         return [
             LiveDataFile(
                 name=one.file_path,
@@ -299,7 +299,8 @@ class IcebergTable:
                 size_bytes=one.file_size_in_bytes,
                 partition={},
                 range=file_range(one, schema),
-                is_replaceable=one.spec_id == spec_id,
+                spec_id=one.spec_id,
+                is_replaceable=is_written_here(specs[one.spec_id], schema),
             )
             for one in found
         ]
@@ -311,7 +312,7 @@ class IcebergTable:
             if has_ids_of(parquet.schema_arrow, handle.schema()):
                 yield from map(parquet.read_row_group, range(parquet.num_row_groups))
                 return
-        reader = RowReader(handle, self._spec.id, self._places)
+        reader = RowReader(handle, self._spec.id, self._places, file.spec_id)
         yield from (rows.cast(reader.columns) for rows in reader.read(file.name))
 
     def delete_refused(self) -> bool:
