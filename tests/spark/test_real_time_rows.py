@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
+from tests.support.page_blocks import blocks
+from tests.support.topics.recipe import PAGE
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import PipelineSpec
@@ -174,12 +176,38 @@ def test_what_a_batch_would_quarantine_is_quarantined_for_the_same_reason(sessio
         (lambda f: f.withColumn("pad", F.udf(lambda text: text, StringType())("pad")), "a function in Python"),
         (lambda f: f.join(devices(f), "device", "left_semi"), "joins by left semi"),
         (lambda f: f.select("*", F.expr("explode(map(1, 2)) AS (k, v)")), "explodes without numbering"),
+        (
+            lambda f: explode(explode(with_items(f), "items", "item"), "tags", "tag"),
+            "make one array of both (flatten, transform)",
+        ),
         (lambda f: f.join(devices(f).union(devices(f)), "device"), "which has several rows with one value of device"),
         (lambda f: f.join(f.sparkSession.range(9).selectExpr("cast(id AS STRING) AS kind").hint("merge"), "kind"), "broadcast"),
     ],
 )
 def test_what_cannot_run_in_real_time_is_refused(session: SparkSession, transform: Transform, reason: str) -> None:
     assert reason in str(real_time_refusal(session, SPEC, transform))
+
+
+def with_items(frame: DataFrame) -> DataFrame:
+    return frame.withColumn("items", F.expr("array('x', 'y')"))
+
+
+def test_one_explode_of_an_array_of_both_gives_the_rows_of_two_explodes(session: SparkSession, records: DataFrame) -> None:
+    (code,) = [one.text for one in blocks(PAGE) if one.language == "python" and "def pairs" in one.text]
+    names: dict[str, Any] = {}
+    exec(compile(code, str(PAGE), "exec"), names)
+
+    def once(frame: DataFrame) -> DataFrame:
+        made: DataFrame = names["pairs"](with_items(frame))
+        return made
+
+    assert real_time_refusal(session, SPEC, once) is None
+    good = good_columns(make_decoder(SPEC, {}).decode(records))
+    twice = with_items(good).selectExpr("*", "explode(items) AS item").selectExpr("*", "explode(tags) AS tag")
+    expected = sorted(tuple(row) for row in twice.select("event_id", "item", "tag").collect())
+    found = once(good).select("event_id", "item", "tag", "_kafka.offset", "_kafka.ordinal").collect()
+    assert len(expected) > RECORDS and sorted(tuple(row)[:3] for row in found) == expected
+    assert len({(row.offset, row.ordinal) for row in found}) == len(found)
 
 
 def test_several_topics_get_a_message_each(session: SparkSession, records: DataFrame) -> None:

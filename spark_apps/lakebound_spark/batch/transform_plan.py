@@ -55,7 +55,10 @@ def not_numbered(output: DataFrame) -> str | None:
     path = path_to_source(output._jdf.queryExecution().analyzed()) or []
     explodes = [index for index, node in enumerate(path) if node.nodeName() == "Generate"]
     if len(explodes) > 1:
-        return "the transform explodes twice, and rows of one record have one number there"
+        return (
+            "the transform explodes twice, and rows of one record have one number there; make one array of both (flatten, "
+            "transform) and explode it once with lakebound_spark.columns.explode, or use freshness: 0ms"
+        )
     if explodes and not _renumbers(path[: explodes[0]]):
         return (
             "the transform explodes without numbering the rows; use lakebound_spark.columns.explode, which sets _kafka.ordinal"
