@@ -1,19 +1,26 @@
-"""Rows are erased beside a running application under load, by the commands that a person types; they never land again."""
+"""Rows are erased beside a running application under load, by the commands that a person types; they never land again.
+
+In a bucket, with the Iceberg table behind a REST catalog; on a disk in the long form (shortly: tests/local/operations).
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.catalogs.installations import in_rest, store_on
 from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load, event, send_events
+from tests.support.s3.running import S3Server
 from tests.support.streams.applications import applications
 from tests.support.streams.command_line import answer, known_to_commands
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
 
 from lakebound.local.broker import Broker
@@ -23,6 +30,25 @@ pytestmark = pytest.mark.integration
 PER_SECOND = 100
 MOST_EVENTS = 100_000
 WHERE = "id % 3 = 1"
+
+
+@pytest.fixture(params=["bucket", pytest.param("disk", marks=only_in_long_form)])
+def pipeline(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    broker: Broker,
+    topic: TopicMaker,
+    s3_server: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Pipeline]:
+    """A pipeline that commands find, with a table of each format."""
+    made = make_pipeline(tmp_path, broker.bootstrap_servers, topic("erased", partitions=2), lane=ANY_LANE)
+    catalog = in_rest(tmp_path, store_on(s3_server), monkeypatch) if request.param == "bucket" else None
+    found = made if catalog is None else catalog.holding(made)
+    known_to_commands(found, monkeypatch, tmp_path / "pipelines")
+    yield found
+    if catalog is not None:
+        catalog.close()
 
 
 def least_rows(pipeline: Pipeline) -> int:
@@ -51,12 +77,8 @@ def assert_erased(pipeline: Pipeline, journal: Journal, below: dict[str, dict[st
     assert not [problem for table in proof["tables"] for problem in table["problems"]]
 
 
-def test_rows_are_erased_beside_a_stream_and_no_start_lands_them_again(
-    tmp_path: Path, broker: Broker, topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, journal = topic("erased", partitions=2), Journal()
-    pipeline = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE)
-    known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
+def test_rows_are_erased_beside_a_stream_and_no_start_lands_them_again(pipeline: Pipeline, broker: Broker) -> None:
+    (name,), journal = pipeline.spec.topics, Journal()
     with applications() as starter:
         first = starter.start(pipeline, own_jvm=True)
         send_events(JournalingProducer(broker.bootstrap_servers, journal), name, range(10))
