@@ -17,6 +17,7 @@ from lakebound import __version__
 from lakebound.errors import BadEntryError, ForeignTableError, NewerEntryError, TopicRecreatedError
 from lakebound.frozen import Frozen, FrozenRecord
 from lakebound.ledger.erased import ErasedFile
+from lakebound.ledger.field_rules import CarriedOn, Required, carried_on, required_by, requirements_of
 from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
@@ -24,11 +25,8 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
 
 FORMAT_VERSION = 1
-ERASED = "erased"
 INCOMPLETE = "incomplete"
-KNOWN_REQUIREMENTS: frozenset[str] = frozenset({ERASED, INCOMPLETE})
-"""What an entry may require of its readers so far: to carry on which rows were erased by decision, and to write nothing to a
-store that is being filled from a table."""
+"""Required by entries of a store that is being filled from a table: nobody else writes to it. No field says it."""
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
@@ -68,9 +66,10 @@ FormerCoverage = Mapping[str, tuple[TopicOffsets, ...]]
 class Entry(FrozenRecord):
     """One commit's record.
 
-    A field that this version does not know was written by a later one and is left out: it says something of its own commit
-    only, because the next commit of an older version does not repeat it. Whatever changes the meaning of other fields, or
-    must be carried on, is named in ``requires``: a version that does not know it refuses the entry instead of misreading it.
+    What later commits and older versions do with a field is said beside it (``lakebound.ledger.field_rules``). ``CarriedOn``:
+    every later entry repeats it. ``Required``: an entry that has it names it in ``requires``, and a version that does not know
+    it refuses the entry instead of misreading it. Any other field says something of its own commit only: a version that does
+    not know it leaves it out.
 
     ``coverage`` is everything landed so far, this commit included; ``range`` is what this commit adds.
     Counts are records (not rows) of ``range``: ``read = filtered + landed + quarantined``.
@@ -97,9 +96,9 @@ class Entry(FrozenRecord):
     batch: int | None = None
     coverage: Offsets = Field(default_factory=dict)
     range: Offsets = Field(default_factory=dict)
-    former: dict[str, tuple[TopicOffsets, ...]] = Field(default_factory=dict)
+    former: Annotated[dict[str, tuple[TopicOffsets, ...]], CarriedOn(by_resets=False)] = Field(default_factory=dict)
     releases: Offsets = Field(default_factory=dict)
-    released: int = Field(default=0, ge=0)
+    released: Annotated[int, CarriedOn(by_resets=False)] = Field(default=0, ge=0)
     read: int = Field(default=0, ge=0)
     filtered: int = Field(default=0, ge=0)
     landed: int = Field(default=0, ge=0)
@@ -115,8 +114,8 @@ class Entry(FrozenRecord):
     hours: RowHours | None = Field(
         default=None, description="Hours of this commit's rows; None where the pipeline announces no complete hours."
     )
-    quarantine: str | None = None
-    foreign_changes: tuple[ForeignChange, ...] = Field(
+    quarantine: Annotated[str | None, CarriedOn()] = None
+    foreign_changes: Annotated[tuple[ForeignChange, ...], CarriedOn()] = Field(
         default=(),
         description="Commits by which others changed rows, until a person acknowledges or a rewind undoes them.",
     )
@@ -125,7 +124,7 @@ class Entry(FrozenRecord):
         description="Versions of foreign changes that this commit takes from the list: a person has said so.",
     )
     carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
-    erased: ErasedFile | None = None
+    erased: Annotated[ErasedFile | None, CarriedOn(), Required("erased")] = None
     erases: int = Field(default=0, ge=0, description="Of an erase: how many rows this commit takes out of the table.")
     decision: str | None = Field(default=None, description="Of an erase: the hash of its plan.")
     delivery: Literal["at_least_once"] | None = Field(
@@ -142,6 +141,10 @@ class Entry(FrozenRecord):
         return INCOMPLETE in self.requires
 
 
+KNOWN_REQUIREMENTS: frozenset[str] = frozenset({INCOMPLETE}) | requirements_of(Entry)
+"""What an entry may require of its readers so far."""
+
+
 def new_commit_id() -> str:
     """Return the UUID by which a commit is found again after an unknown outcome."""
     return str(uuid.uuid4())
@@ -152,9 +155,8 @@ def encode(entry: Entry) -> str:
     body = entry.model_dump(mode="json", exclude_defaults=True)
     body["version"] = FORMAT_VERSION
     body["writer"] = entry.writer
-    if entry.erased is not None:
-        # An older version would not carry it on, and land these rows again one day. At the end: the kind comes first.
-        body["requires"] = sorted({*body.pop("requires", ()), ERASED})
+    if required := {*body.pop("requires", ())} | required_by(entry):
+        body["requires"] = sorted(required)  # at the end: the kind comes first
     if entry.releases:
         body["releases"] = _packed(body["releases"])
     return json.dumps({ENTRY_KEY: body}, separators=(",", ":"))
@@ -197,19 +199,25 @@ def carried(entry: Entry) -> Entry:
     Args:
         entry: What counts at the version onto which it is committed. A commit that lands on another version carries that one's.
     """
-    return Entry(
+    draft = Entry(
         kind="carry",
         pipeline=entry.pipeline,
         epoch=entry.epoch,
         commit=new_commit_id(),
         coverage=entry.coverage,
-        former=entry.former,
-        released=entry.released,
-        quarantine=entry.quarantine,
-        foreign_changes=entry.foreign_changes,
         carries=entry.carries if entry.kind == "carry" else entry.commit,
-        erased=entry.erased,
     )
+    return following(draft, entry)
+
+
+def following(draft: Entry, before: Entry | None) -> Entry:
+    """Return an entry with everything that it carries on: what it does not say itself, the entry before it says.
+
+    Args:
+        draft: The entry.
+        before: The one that counts; None where none does.
+    """
+    return draft.model_copy(update=carried_on(before, draft, is_reset=draft.kind == "reset"))
 
 
 def check_owner(entry: Entry, pipeline: str, table: str) -> None:

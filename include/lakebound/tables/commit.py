@@ -214,30 +214,17 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     if view.entry is not None:
         ledger.check_owner(view.entry, draft.pipeline, table.spec.id)
     _check_epoch(view, draft, own_epoch)
-    known = () if view.entry is None else view.entry.foreign_changes
-    foreign = remembered(known, view.foreign_changes, draft.acknowledges)
-    erased = draft.erased or (view.entry.erased if view.entry is not None else None)
+    entry = ledger.following(draft, view.entry)
+    foreign = remembered(entry.foreign_changes, view.foreign_changes, draft.acknowledges)
+    entry = entry.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign})
     if draft.kind == "reset":
-        return draft.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign, "erased": erased})
+        return entry
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
     _check_releases(table, view, draft)
     coverage = ledger.add(view.coverage, draft.range)
-    former = view.entry.former if view.entry is not None else {}
-    released = view.released + ledger.count(draft.releases)
-    quarantine = draft.quarantine or (view.entry.quarantine if view.entry is not None else None)
-    return draft.model_copy(
-        update={
-            "epoch": own_epoch,
-            "coverage": coverage,
-            "former": former,
-            "released": released,
-            "quarantine": quarantine,
-            "foreign_changes": foreign,
-            "erased": erased,
-        }
-    )
+    return entry.model_copy(update={"coverage": coverage, "released": view.released + ledger.count(draft.releases)})
 
 
 def _check_goes_on(table: LandingTarget, before: LedgerView, view: LedgerView, draft: Entry) -> None:

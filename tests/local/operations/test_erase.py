@@ -24,7 +24,7 @@ from lakebound.control.erased_record import read_record
 from lakebound.control.incidents import Incident, read_incidents
 from lakebound.inspection.proof import collect
 from lakebound.inspection.query import QueryOfFilesError
-from lakebound.ledger.entry import ERASED, Entry, carried, count, encode, intervals_of
+from lakebound.ledger.entry import Entry, carried, count, encode, intervals_of
 from lakebound.ledger.erased import ErasedRows
 from lakebound.operations.erase.apply import apply_erase
 from lakebound.operations.erase.matching import BadConditionError
@@ -223,7 +223,7 @@ def test_an_older_version_refuses_the_ledger_and_maintenance_carries_it_on(world
     entry = open_table(world.delta, world.at).read_ledger().entry
     assert entry is not None and carried(entry).erased == entry.erased
     text = open_at(world.at.folder(world.delta)).history(1)[0]["userMetadata"]
-    assert json.loads(text)["lakebound"]["requires"] == [ERASED]
+    assert json.loads(text)["lakebound"]["requires"] == ["erased"]
     assert text.startswith('{"lakebound":{"kind":"erase"')
 
 

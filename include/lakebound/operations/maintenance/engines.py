@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import LakeboundError, NewerEntryError
 from lakebound.ledger.entry import Entry, carried
 from lakebound.operations.maintenance.steps import (
     CheckpointLog,
@@ -191,6 +191,26 @@ def check_ledger(table: TableSpec, places: Places) -> None:
         LakeboundError: As ``carried_entry`` says.
     """
     carried_entry(table, places)
+
+
+def check_known(table: TableSpec, places: Places) -> None:
+    """Check that the table says nothing that this version does not know: some steps need no entry, and delete files.
+
+    Args:
+        table: The table; it may not be there.
+        places: Where it is.
+
+    Raises:
+        NewerEntryError: Its newest entry needs a later version.
+    """
+    opened = open_table(table, places)
+    try:
+        if opened.exists():
+            opened.read_ledger()
+    except NewerEntryError:
+        raise
+    except LakeboundError:
+        return  # each step says by itself what it needs of the ledger
 
 
 def told(paths: Sequence[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from lakebound.control.table_history import (
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 from lakebound.inspection.validation.history import read_history
+from lakebound.operations.maintenance.engines import check_known
 from lakebound.operations.maintenance.history import PastRun
 from lakebound.operations.maintenance.past_reading import past_run, read_past, read_runs
 from lakebound.operations.maintenance.plan import TableSituation, plan
@@ -91,6 +92,7 @@ def _situation(
 ) -> TableSituation:
     earlier: PastRun = past_run(table.id, runs)
     try:
+        check_known(table, places)
         # The past first: what is committed in between is only younger.
         past = awaiting_validation(read_past(table, places, spec.maintenance.readers), validated)
         facts = read_table_facts(table, places, now_ms)
