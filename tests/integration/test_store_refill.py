@@ -32,8 +32,8 @@ from tests.support.stores.refilling import Landed, Row, kafka_of, pipeline_of, s
 
 from lakebound import faults
 from lakebound.errors import StoreIncompleteError, StoreRefusedError
-from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
 from lakebound.inspection.proof.collect import prove
+from lakebound.landing.targets.stores import TARGET_KIND as STORES
 from lakebound.landing.to_stores.open_store import connect_store
 from lakebound.operations.acknowledge import acknowledge
 from lakebound.operations.recovery import store_rebuild
@@ -348,7 +348,7 @@ def test_wherever_it_is_cut_the_store_is_as_before_or_refused_until_it_is_done(
             landed.go_on([], {}, epoch=cut_at + 10_000)
         except StoreIncompleteError as exc:
             endings["incomplete"] += 1
-            assert look_at_stores(landed.spec).refusals == {landed.spec.to_stores[0].id: str(exc)}
+            assert STORES.look(landed.spec).refusals == {landed.spec.to_stores[0].id: str(exc)}
         else:
             # The last commit was made, and only its answer was cut off; Redis has made it one point earlier.
             is_whole = cut_at > len(seen) - (2 if "redis" in server.login else 1)

@@ -25,7 +25,7 @@ from tests.support.stores.redis_server import RedisServer, running_redis
 from tests.support.tables.rewinding import described
 
 from lakebound.errors import StoreRefusedError, StoreShapeError
-from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
+from lakebound.landing.targets.stores import TARGET_KIND as STORES
 from lakebound.spec.to_stores import ToStoreSpec
 
 pytestmark = pytest.mark.integration
@@ -183,7 +183,7 @@ def test_the_doctor_says_that_a_start_would_be_refused(server: Server, home: Pat
         (GRAMMAR["rows"], "counters: "),
     ):
         pipeline = described(pipeline=app.pipeline, to_stores=[{"name": name, **yaml, **server.login}])
-        found = look_at_stores(pipeline).refusals
+        found = STORES.look(pipeline).refusals
         assert {*found} == ({pipeline.to_stores[0].id} if told else set())
         assert told is None or told in found[pipeline.to_stores[0].id]
 

@@ -17,10 +17,9 @@ from tests.support.topics.landing import BATCH, SOURCE, TopicLander, positions
 from tests.support.topics.reading import assert_once, read_committed
 
 from lakebound.errors import LeaseLostError, TargetNotEmptyError, TopicCommitError
-from lakebound.inspection.doctor.pipeline.facts import OpenTransaction
-from lakebound.inspection.doctor.pipeline.written_topics import open_transactions
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_producer
+from lakebound.landing.targets.topics import OpenTransaction, open_transactions
 from lakebound.landing.to_topics.messages import RowMessage
 from lakebound.landing.to_topics.producer import LedgerMessage
 from lakebound.landing.to_topics.stable import settled_ends

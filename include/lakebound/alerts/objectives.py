@@ -11,9 +11,9 @@ from lakebound.control.progress import Outcome, Progress
 from lakebound.control.quarantine_rate import flood_of
 from lakebound.control.status import waiting_records
 from lakebound.control.summaries import ProofSummary, ValidationSummary
-from lakebound.inspection.doctor.wording import seconds_in_words
 from lakebound.landing.landed_freshness import WINDOW_SECONDS
 from lakebound.spec.objectives import ObjectivesSpec
+from lakebound.spec.times import seconds_in_words
 
 SOURCE = "objectives"
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
     from lakebound.spec.table import TableSpec
-    from lakebound.spec.to_stores import ToStoreSpec
-    from lakebound.spec.to_topics import ToTopicSpec
     from lakebound.tables.places import Places
     from lakebound.tables.table import CommittedEntry
 
@@ -47,6 +45,7 @@ def ledger(
     json: Json = False,
 ) -> None:
     """Show the ledger entry of each commit: the offsets that it landed, newest first."""
+    from lakebound.landing.target_kind import opened
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
@@ -54,12 +53,10 @@ def ledger(
     settings = load_settings()
     spec = owned_pipeline(pipeline, settings)
     places = places_of(settings, spec.warehouse)
-    topics = [one for one in spec.to_topics if table in (None, one.id, one.topic)]
-    stores = [one for one in spec.to_stores if table in (None, one.id, one.name)]
-    chosen = chosen_tables(spec, table) if table is None or not (topics or stores) else []
+    others = [target for _, target in opened(spec) if table in (None, target.spec.id, target.spec.id.partition(":")[2])]
+    chosen = chosen_tables(spec, table) if table is None or not others else []
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen}
-    found |= {one.id: list(_topic_entries(one, spec, limit)) for one in topics}
-    found |= {one.id: list(_store_entries(one, spec)) for one in stores}
+    found |= {one.spec.id: list(islice(one.entries(), limit)) for one in others}
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
         return
@@ -119,18 +116,6 @@ def _entries(spec: TableSpec, places: Places, limit: int) -> Iterator[CommittedE
 
     if (table := open_table(spec, places)).exists():
         yield from islice(table.entries(), limit)
-
-
-def _topic_entries(one: ToTopicSpec, spec: PipelineSpec, limit: int) -> Iterator[CommittedEntry]:
-    from lakebound.landing.to_topics.target import TopicTarget
-
-    yield from islice(TopicTarget(one, spec.pipeline, spec.connection).entries(), limit)
-
-
-def _store_entries(one: ToStoreSpec, spec: PipelineSpec) -> Iterator[CommittedEntry]:
-    from lakebound.landing.to_stores.open_store import open_store
-
-    yield from open_store(one, spec).entries()
 
 
 def _entry_body(table: str, committed: CommittedEntry) -> dict[str, Any]:

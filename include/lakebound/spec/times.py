@@ -47,3 +47,11 @@ def in_utc(moment_ms: int) -> str:
     moment = datetime.fromtimestamp(moment_ms / 1000, UTC)
     precision = "milliseconds" if moment.microsecond else "seconds"
     return moment.replace(tzinfo=None).isoformat(sep=" ", timespec=precision) + " UTC"
+
+
+def seconds_in_words(seconds: float) -> str:
+    """Return a duration as text, such as ``3 hours``."""
+    for unit, length in (("days", 172_800.0), ("hours", 7200.0), ("minutes", 120.0)):
+        if seconds >= length:
+            return f"{seconds / {'days': 86_400.0, 'hours': 3600.0, 'minutes': 60.0}[unit]:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -6,15 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lakebound.inspection.doctor.pipeline.facts import (
-    OpenTransaction,
-    ScratchFacts,
-    StoresLook,
-    TopicRetention,
-    Waiting,
-    WrittenTopics,
-)
-from lakebound.inspection.doctor.pipeline.topic_rules import HANGING_SECONDS
+from lakebound.inspection.doctor.pipeline.facts import ScratchFacts, TopicRetention, Waiting
+from lakebound.landing.targets.stores import StoresLook
+from lakebound.landing.targets.topics import HANGING_SECONDS, OpenTransaction, WrittenTopics
 from tests.support.worlds.pipeline_fault import Break, Fault, both, dropping
 from tests.support.worlds.pipeline_table_faults import drop
 from tests.support.worlds.pipeline_worlds import (
@@ -140,17 +134,17 @@ def number_faults() -> Iterator[Fault]:
     yield Fault("old checkpoints pile up", lambda w: w.alterations.update(scratch=big), frozenset({"checkpoint-grows"}))
     yield Fault(
         "a target topic was recreated",
-        lambda w: w.alterations.update(written=WrittenTopics(refusals={"topic:clean": "it was recreated"})),
+        _seen("to_topics", WrittenTopics(refusals={"topic:clean": "it was recreated"})),
         frozenset({"target-topic-refused"}),
         cautious="the start of a world has no topics as targets",
     )
     yield Fault(
         "a transaction hangs",
-        lambda w: w.alterations.update(written=_open_since(w.now - HANGING_SECONDS - 1)),
+        lambda w: _seen("to_topics", _open_since(w.now - HANGING_SECONDS - 1))(w),
         frozenset({"hanging-transaction"}),
         cautious="nothing is lost: readers wait",
     )
-    yield Fault("a transaction is open", lambda w: w.alterations.update(written=_open_since(w.now - HANGING_SECONDS + 5)))
+    yield Fault("a transaction is open", lambda w: _seen("to_topics", _open_since(w.now - HANGING_SECONDS + 5))(w))
     yield Fault(
         "a store is another one than its ledger names",
         _stores(StoresLook(refusals={"redis:velocity": "it is another one"})),
@@ -165,7 +159,11 @@ def number_faults() -> Iterator[Fault]:
 
 
 def _stores(look: StoresLook) -> Break:
-    return lambda world: world.alterations.update(stores=look)
+    return _seen("to_stores", look)
+
+
+def _seen(kind: str, look: object) -> Break:
+    return lambda world: world.alterations.update(targets_seen={kind: look})
 
 
 def _open_since(seconds: float) -> WrittenTopics:

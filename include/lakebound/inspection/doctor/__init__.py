@@ -1,4 +1,4 @@
 """The doctor: facts are collected first, then pure rules give one verdict. It never writes.
 
-Other rooms import ``diagnosis``, ``examine`` and ``wording``.
+Other rooms import ``diagnosis`` and ``examine``.
 """

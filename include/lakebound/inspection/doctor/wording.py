@@ -108,11 +108,3 @@ def offsets_of(offsets: Mapping[str, TopicOffsets]) -> dict[str, list[tuple[int,
 def marks_of(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
     """Return the high-water marks as evidence."""
     return high_water_marks(coverage)
-
-
-def seconds_in_words(seconds: float) -> str:
-    """Return a duration as text, such as ``3 hours``."""
-    for unit, length in (("days", 172_800.0), ("hours", 7200.0), ("minutes", 120.0)):
-        if seconds >= length:
-            return f"{seconds / {'days': 86_400.0, 'hours': 3600.0, 'minutes': 60.0}[unit]:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -23,31 +23,21 @@ from lakebound.inspection.proof.real_time import sent_at_least_once
 from lakebound.inspection.proof.result import Proof, TableProof
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.landing.to_stores.open_store import open_stores
-from lakebound.landing.to_stores.target import StoreTarget
+from lakebound.landing.other_target import OtherTarget
+from lakebound.landing.target_kind import opened, target_kinds
 from lakebound.landing.to_topics.scan import scan_sources
-from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Interval
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
-from lakebound.spec.to_topics import is_topic
 from lakebound.tables.erased import read_erased
 from lakebound.tables.places import Places
 from lakebound.tables.size import table_size
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
 _READINGS = 3
-_NO_TABLES = (TopicTarget, StoreTarget)
-
-_NOT_COMPARED = {
-    "topic": "its rows were not compared, because Kafka has deleted messages of it or of its quarantine topic, or compacts "
-    "one of them",
-    "store": "a store holds the newest row of each key, or sums: its rows were not compared",
-}
-
-Proved = Table | TopicTarget | StoreTarget
+Proved = Table | OtherTarget
 """What a pipeline lands in."""
 
 
@@ -79,7 +69,7 @@ def prove(
         topics = _topics(broker, spec.topics)
     may_filter = spec.transform is not None or spec.null_values != "quarantine"
     proof = judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted)
-    return _with_rows_of_tables(_with_totals(proof, tables, deep=deep), spec, places)
+    return _with_rows_of_tables(_with_totals(proof, tables, spec, deep=deep), spec, places)
 
 
 def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str:
@@ -103,9 +93,8 @@ def table_id(spec: PipelineSpec, name: str, *, with_topics: bool = False) -> str
 
 def _read_tables(spec: PipelineSpec, places: Places, *, deep: bool) -> list[TableAsFound]:
     """Read all ledgers, then all rows, the quarantine last each time: bad records are committed before the coverage of them."""
-    topics = [TopicTarget(one, spec.pipeline, spec.connection) for one in spec.to_topics]
     tables: list[Proved] = [open_table(one, places) for one in spec.tables]
-    tables += [*topics, *open_stores(spec), open_table(spec.quarantine_table, places)]
+    tables += [*(target for _, target in opened(spec)), open_table(spec.quarantine_table, places)]
     read: list[TableAsFound] = []
     for _ in range(_READINGS):
         ledgers = [_read_ledger(table, "target") for table in tables[:-1]] + [_read_ledger(tables[-1], "quarantine")]
@@ -151,11 +140,11 @@ def _read_ledger(table: Proved, role: TableRole) -> TableAsFound:
         entries = _readable_entries(table)
         former, released = view.entry.former, view.released
         facts = replace(facts, source="entry", coverage=view.coverage, former=former, released=released, entries=entries)
-        if isinstance(table, _NO_TABLES):
+        if isinstance(table, OtherTarget):
             return replace(facts, totals=table.totals)
         return replace(facts, erased=read_erased(table, view.entry))
     except NoLedgerError as exc:
-        return replace(facts, error=str(exc)) if isinstance(table, _NO_TABLES) else _reconstructed(table, facts, exc)
+        return replace(facts, error=str(exc)) if isinstance(table, OtherTarget) else _reconstructed(table, facts, exc)
     except LakeboundError as exc:
         return replace(facts, error=str(exc))
 
@@ -204,7 +193,7 @@ def _with_rows(table: Proved, facts: TableAsFound) -> TableAsFound:
 
 def _with_columns(table: Proved, facts: TableAsFound) -> TableAsFound:
     """Return the facts with what readers make of the columns; offsets alone do not say it."""
-    if isinstance(table, _NO_TABLES) or not facts.exists:
+    if isinstance(table, OtherTarget) or not facts.exists:
         return facts
     try:
         return replace(facts, columns=table.misread_columns())
@@ -215,10 +204,8 @@ def _with_columns(table: Proved, facts: TableAsFound) -> TableAsFound:
 
 
 def _rows(table: Proved, facts: TableAsFound) -> pa.Table | None:
-    """Return where the rows come from; None of a store, and of a topic of which Kafka deletes messages."""
-    if isinstance(table, StoreTarget):
-        return None
-    if isinstance(table, TopicTarget):
+    """Return where the rows come from; None where they cannot be told from the target."""
+    if isinstance(table, OtherTarget):
         return table.scan_sources({topic: held.topic_id for topic, held in facts.coverage.items()})
     rows = table.scan_kafka()
     return without_copies(rows) if facts.role == "quarantine" else rows
@@ -245,18 +232,19 @@ def partial_note(proof: TableProof, table_rows: int) -> str:
     )
 
 
-def _with_totals(proof: Proof, tables: Sequence[TableAsFound], *, deep: bool) -> Proof:
-    """Return the proof with the counts of a topic or store from the sums in its ledger where its rows were not counted.
+def _with_totals(proof: Proof, tables: Sequence[TableAsFound], spec: PipelineSpec, *, deep: bool) -> Proof:
+    """Return the proof with the counts of other targets from the sums in their ledgers where their rows were not counted.
 
     Compaction keeps the newest entries only, and a store the newest one, so that these do not add up to what has landed.
     """
+    why = {one.id: kind.not_compared for kind in target_kinds() for one in kind.specs(spec)}
     totals = {facts.table: facts.totals for facts in tables if facts.totals is not None and facts.rows is None}
     found = []
     for one in proof.tables:
         known = totals.get(one.table)
         if known is not None:
             counts = {name: getattr(known, name) for name in ("rows", "filtered", "quarantined")}
-            notes = [_NOT_COMPARED["topic" if is_topic(one.table) else "store"]] if deep else []
+            notes = [why[one.table]] if deep else []
             one = one.adding(records=known.landed, notes=notes, **counts)
         found.append(one)
     return proof.model_copy(update={"tables": tuple(found)})

@@ -21,6 +21,7 @@ from lakebound.errors import (
     StoreShapeError,
     TableMismatchError,
 )
+from lakebound.landing.other_target import OtherTarget
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_stores.bucket_counts import counter_changes
 from lakebound.landing.to_stores.shape import StoreShape, differences, shape_of
@@ -29,11 +30,10 @@ from lakebound.landing.to_stores.store_rows import Changes, are_tombstones, row_
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.ledger.entry import INCOMPLETE, Entry, check_owner
 from lakebound.spec.to_stores import ToStoreSpec
-from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 
 
-class StoreTarget:
+class StoreTarget(OtherTarget):
     """One store; a ``LandingTarget``, committed by one thread."""
 
     def __init__(
@@ -109,18 +109,6 @@ class StoreTarget:
         if self.read_ledger().entry is None:
             self._identity = self._store.make(schema)
             self.commit([], genesis)
-
-    def schema(self) -> pa.Schema:
-        """The columns of the files in which rows wait."""
-        return self._staged.schema
-
-    def layout(self) -> FileLayout:
-        """Where these files go: a folder of the application's own."""
-        return self._staged.layout
-
-    def remove_staged(self) -> None:
-        """Remove rows that wait for a commit: their batch is read again."""
-        self._staged.remove()
 
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Return the newest entry. Who writes waits for what is under way first.
@@ -250,18 +238,11 @@ class StoreTarget:
         self._check_lease()
         self._held, self._was_read = None, False
 
-    def has_moved_on(self) -> bool:
-        """Whether somebody else has committed since: the next commit finds out by itself."""
-        return False
-
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield the newest entry: a store keeps no other."""
         held = self._store.newest(settled=False)
         if held is not None:
             yield CommittedEntry(str(held.record.offset), held.record.timestamp_ms, held.record.entry)
-
-    def keep_cheap(self) -> None:
-        """Nothing has to be done for that."""
 
     def close(self) -> None:
         """Disconnect."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound.errors import CommitRefusedError, TableMismatchError, TargetNotEmptyError, TargetRecreatedError
+from lakebound.landing.other_target import OtherTarget
 from lakebound.landing.staged_rows import StagedRows
 from lakebound.landing.to_topics.ledger_record import LedgerRecord, TargetTotals, encode_record
 from lakebound.landing.to_topics.ledger_topic import LedgerTopic
@@ -18,7 +19,6 @@ from lakebound.landing.to_topics.scan import scan_sources
 from lakebound.ledger.entry import Entry
 from lakebound.spec.connection import ConnectionSpec
 from lakebound.spec.to_topics import ToTopicSpec
-from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import CommittedEntry, DataFile, LedgerView
 
 _ROWS_AT_ONCE = 8192
@@ -39,7 +39,7 @@ def check_target_ids(written: Mapping[str, str | None], found: Mapping[str, str]
             raise TargetRecreatedError(topic, known, found[topic])
 
 
-class TopicTarget:
+class TopicTarget(OtherTarget):
     """One target topic; a ``LandingTarget``. Each is committed by one thread; those of one pipeline share a producer."""
 
     def __init__(
@@ -107,18 +107,6 @@ class TopicTarget:
         if self.read_ledger().entry is None:
             self.commit([], genesis)
 
-    def schema(self) -> pa.Schema:
-        """The columns of the files in which rows wait."""
-        return self._staged.schema
-
-    def layout(self) -> FileLayout:
-        """Where these files go: a folder of the application's own."""
-        return self._staged.layout
-
-    def remove_staged(self) -> None:
-        """Remove rows that wait for a commit: their batch is read again."""
-        self._staged.remove()
-
     def read_ledger(self, *, to_reset: bool = False) -> LedgerView:
         """Return the newest committed entry.
 
@@ -168,10 +156,6 @@ class TopicTarget:
         self._totals = totals
         self._staged.remove()
         return str(offset)
-
-    def has_moved_on(self) -> bool:
-        """Whether somebody else has committed since: Kafka would have fenced this producer, and the next commit says so."""
-        return False
 
     def entries(self) -> Iterator[CommittedEntry]:
         """Yield entries newest first, as far back as compaction has left them; the newest is always there."""

@@ -25,9 +25,8 @@ from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, ScratchFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import look_at_kafka, look_at_waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
-from lakebound.inspection.doctor.pipeline.stores_look import look_at_stores
-from lakebound.inspection.doctor.pipeline.written_topics import look_at_written
 from lakebound.landing.checkpoint.offset_log import read_offset_log
+from lakebound.landing.target_kind import target_kinds
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
@@ -40,10 +39,10 @@ def read_pipeline_facts(spec: PipelineSpec, settings: Settings) -> PipelineFacts
     ledgers = read_ledgers(spec, places_of(settings, spec.warehouse))
     state = read_state(spec, ControlFolder(settings.home, spec.pipeline), ledgers, time.time())
     facts = replace(state, kafka=look_at_kafka(spec))
-    if spec.to_topics and facts.kafka.problem is None:
-        facts = replace(facts, written=look_at_written(spec))
-    if spec.to_stores:
-        facts = replace(facts, stores=look_at_stores(spec))
+    asked = [kind for kind in target_kinds() if kind.specs(spec)]
+    if facts.kafka.problem is not None:
+        asked = [kind for kind in asked if not kind.is_on_source_broker]
+    facts = replace(facts, targets_seen={kind.key: kind.look(spec) for kind in asked})
     return replace(facts, kafka=look_at_waiting(spec, facts.kafka, facts.lowest_marks(), facts.now))
 
 

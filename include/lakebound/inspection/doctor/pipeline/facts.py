@@ -135,53 +135,6 @@ class KafkaLook:
 
 
 @dataclass(frozen=True)
-class OpenTransaction:
-    """A place up to which readers of committed records get, although there are later records.
-
-    Attributes:
-        topic: A target topic, or the ledger topic.
-        partition: Its partition.
-        stable: The last stable offset: where the oldest open transaction begins.
-        end: The high watermark.
-        begun_ms: When the first message of the transaction was made; None where that could not be read.
-    """
-
-    topic: str
-    partition: int
-    stable: int
-    end: int
-    begun_ms: int | None = None
-
-
-@dataclass(frozen=True)
-class WrittenTopics:
-    """What the target topics are like.
-
-    Attributes:
-        refusals: By target: why a start would refuse it.
-        transactions: Those that are open.
-    """
-
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    transactions: tuple[OpenTransaction, ...] = ()
-
-
-@dataclass(frozen=True)
-class StoresLook:
-    """What the stores are like, each by the store's id.
-
-    Attributes:
-        refusals: Why a start would refuse it.
-        away: Why it does not answer.
-        advice: What a person should know of how it is set up.
-    """
-
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    away: Mapping[str, str] = field(default_factory=dict)
-    advice: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class ScratchFacts:
     """The application's temporary checkpoint folder: never needed, but its size is watched.
 
@@ -207,8 +160,7 @@ class PipelineFacts:
             meanwhile.
         crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
-        written: The target topics.
-        stores: The stores.
+        targets_seen: What the targets beside tables are like, by the key of their kind; each kind has rules of its own for it.
     """
 
     spec: PipelineSpec
@@ -228,8 +180,7 @@ class PipelineFacts:
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     scratch: ScratchFacts = ScratchFacts()
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    written: WrittenTopics = WrittenTopics()
-    stores: StoresLook = StoresLook()
+    targets_seen: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def targets(self) -> tuple[LedgerFacts, ...]:

@@ -19,13 +19,11 @@ from lakebound.errors import (
 )
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import FeatureRefusal, LedgerFacts, TableState
-from lakebound.landing.to_stores.open_store import open_stores
-from lakebound.landing.to_topics.target import TopicTarget
+from lakebound.landing.target_kind import target_kinds
 from lakebound.ledger.entry import check_owner
 from lakebound.ledger.foreign_changes import remembered
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
-from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import rows_beyond, txn_epoch
@@ -49,40 +47,26 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
     targets = [_read(table, looking, spec.pipeline, "target") for table in spec.tables]
     return (
         *targets,
-        *_read_topics(spec),
-        *_read_stores(spec),
+        *_read_others(spec),
         _read(spec.quarantine_table, looking, spec.pipeline, "quarantine"),
     )
 
 
-def _read_topics(spec: PipelineSpec) -> Iterator[LedgerFacts]:
-    """Yield the facts of each target topic that has an entry which can be read; why others have none: ``written_topics``."""
-    for one in spec.to_topics:
-        try:
-            found = _read_topic(one, spec)
-        except BrokerUnavailableError:
-            return  # one wait is enough
-        except LakeboundError:
-            continue
-        if found is not None:
-            yield found
-
-
-def _read_stores(spec: PipelineSpec) -> Iterator[LedgerFacts]:
-    """Yield the facts of each store that has an entry which can be read; why others have none: ``stores_look``."""
-    for target in open_stores(spec):
-        try:
-            found = _described_target(target)
-        except LakeboundError:
-            continue
-        finally:
-            target.close()
-        if found is not None:
-            yield found
-
-
-def _read_topic(one: ToTopicSpec, spec: PipelineSpec) -> LedgerFacts | None:
-    return _described_target(TopicTarget(one, spec.pipeline, spec.connection))
+def _read_others(spec: PipelineSpec) -> Iterator[LedgerFacts]:
+    """Yield the facts of each other target that has an entry which can be read; why others have none, their kind says."""
+    for kind in target_kinds():
+        for one in kind.specs(spec):
+            target = kind.open(one, spec)
+            try:
+                found = _described_target(target)
+            except BrokerUnavailableError:
+                break  # one wait is enough
+            except LakeboundError:
+                continue
+            finally:
+                target.close()
+            if found is not None:
+                yield found
 
 
 def _described_target(target: LandingTarget) -> LedgerFacts | None:

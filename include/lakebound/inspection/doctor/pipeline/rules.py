@@ -9,9 +9,8 @@ from lakebound.inspection.doctor.pipeline.application_rules import APPLICATION_R
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.kafka_rules import KAFKA_RULES
 from lakebound.inspection.doctor.pipeline.numbers import numbers_of
-from lakebound.inspection.doctor.pipeline.store_rules import STORE_RULES
 from lakebound.inspection.doctor.pipeline.table_rules import TABLE_RULES
-from lakebound.inspection.doctor.pipeline.topic_rules import TOPIC_RULES
+from lakebound.inspection.doctor.pipeline.target_rules import TARGET_RULES
 from lakebound.inspection.doctor.pipeline.warning_rules import WARNING_RULES
 
 PipelineRule = Callable[[PipelineFacts], Iterable[RuleFinding]]
@@ -19,8 +18,7 @@ PipelineRule = Callable[[PipelineFacts], Iterable[RuleFinding]]
 RULES: tuple[PipelineRule, ...] = (
     *TABLE_RULES,
     *KAFKA_RULES,
-    *TOPIC_RULES,
-    *STORE_RULES,
+    *TARGET_RULES,
     *APPLICATION_RULES,
     *WARNING_RULES,
 )

@@ -16,8 +16,8 @@ from lakebound.inspection.doctor.pipeline.numbers import (
     seconds_since_commit,
     seconds_to_data_loss,
 )
-from lakebound.inspection.doctor.wording import needs_person, seconds_in_words, warning
-from lakebound.spec.times import in_utc
+from lakebound.inspection.doctor.wording import needs_person, warning
+from lakebound.spec.times import in_utc, seconds_in_words
 
 NEAR_LOSS_SECONDS = 6 * 3600.0
 NEAR_LOSS_SHARE = 0.25
