@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from deltalake.exceptions import DeltaProtocolError
+
 from lakebound.errors import LakeboundError
 from lakebound.inspection.query_maps import with_map_values
 from lakebound.spec.table import TableSpec
@@ -178,7 +180,7 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format 
             sql, frames = with_map_values(sql, frames)
             found = pl.SQLContext(frames).execute(sql)
             frame = (found.limit(limit + 1) if limit else found).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as exc:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, DeltaProtocolError, OSError) as exc:
         raise _explained(exc, tables, names, chosen) from exc
     rows = frame.rows()
     columns = tuple((name, str(kind)) for name, kind in frame.schema.items())

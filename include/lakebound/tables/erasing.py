@@ -61,12 +61,16 @@ class ErasesRows(Protocol):
     def layout(self) -> FileLayout:
         """Where its data files go."""
 
-    def live_data_files(self) -> list[LiveDataFile]:
-        """Return the data files as of the last ``read_ledger``.
+    def check_may_erase(self) -> None:
+        """Check, as of the last ``read_ledger``, that copies of files that lack some of their rows can take their place.
 
         Raises:
-            RowsNotInFilesError: They do not tell which rows the table has.
+            RowsNotInFilesError: The files do not tell which rows the table has.
+            TableFeatureError: The table has a feature with which that is not done rightly here.
         """
+
+    def live_data_files(self) -> list[LiveDataFile]:
+        """Return the data files as of the last ``read_ledger``."""
 
     def rows_of(self, file: LiveDataFile) -> Iterator[pa.Table]:
         """Yield the rows of a live file as a copy of it holds them, a row group at a time; all of one schema.

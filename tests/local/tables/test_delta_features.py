@@ -14,9 +14,12 @@ from tests.support.tables.delta_features import FEATURES, SwitchedOn, commit_as_
 from tests.support.tables.local_tables import Lander, draft, lander, make_table, pipeline_over, rows
 from tests.support.tables.maintained import compaction
 
-from lakebound.errors import FilesOutdatedError, LakeboundError, TableFeatureError, TableMismatchError
+from lakebound.errors import FilesOutdatedError, LakeboundError, RowsNotReadError, TableFeatureError, TableMismatchError
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
+from lakebound.inspection.query import PipelineTables, QueryError, run_query
 from lakebound.ledger.entry import carried
+from lakebound.operations.erase.apply import apply_erase
+from lakebound.operations.erase.prepare import prepare
 from lakebound.operations.maintenance.delta import rewrite as delta_rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine, UnknownFeaturesError
 from lakebound.operations.maintenance.delta.rewrite import live_files, replace, rewrite
@@ -25,6 +28,7 @@ from lakebound.operations.maintenance.steps import Vacuum
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import open_table
@@ -67,7 +71,7 @@ def meet(switched: SwitchedOn, act: str, at: Places, work: Callable[[], object],
         work()
         assert live_ids(folder) == rows_after
         return
-    with pytest.raises((TableFeatureError, UnknownFeaturesError), match=switched.feature):
+    with pytest.raises((TableFeatureError, UnknownFeaturesError, RowsNotReadError), match=switched.feature):
         work()
     assert (newest(folder), live_ids(folder)) == (before, ids)
 
@@ -128,6 +132,44 @@ def test_during_a_rewind(switched: SwitchedOn, app: Lander, at: Places) -> None:
     switch_on(at.delta_path(SPEC), switched)
     reset = draft(0, 0, kind="reset").model_copy(update={"coverage": entry.coverage})
     meet(switched, "restore", at, lambda: open_table(SPEC, at).restore(str(version), reset), list(range(10)))
+
+
+def erase(at: Places) -> None:
+    pipeline, where = pipeline_over(SPEC), "id = 1"
+    plan = prepare(pipeline, at, where)
+    apply_erase(pipeline, at, where, plan.hash, below=plan.below, by="a test")
+
+
+def test_before_an_erasure(switched: SwitchedOn, app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), switched)
+    act = "evaluate" if "evaluate" in switched.refused.split() else "erase"
+    meet(switched, act, at, lambda: erase(at), [one for one in range(20) if one != 1])
+
+
+def test_during_an_erasure(switched: SwitchedOn, app: Lander, at: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies are written; before they are committed, the table is another one."""
+    folder, take_out, left = at.delta_path(SPEC), DeltaLakeTable.take_out, [switched]
+
+    def after_a_colleague(*args: object) -> str:
+        while left:
+            switch_on(folder, left.pop())
+        return take_out(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DeltaLakeTable, "take_out", after_a_colleague)
+    try:
+        erase(at)
+    except TableFeatureError as exc:
+        assert "erase" in switched.refused.split() and switched.feature in str(exc)
+        assert live_ids(folder) == list(range(20))
+    else:
+        assert "erase" not in switched.refused.split()
+        assert live_ids(folder) == [one for one in range(20) if one != 1]
+
+
+def test_a_query_of_a_table_that_polars_does_not_read_says_why(app: Lander, at: Places) -> None:
+    switch_on(at.delta_path(SPEC), SwitchedOn("v2Checkpoint"))
+    with pytest.raises(QueryError, match="v2Checkpoint"):
+        run_query("select id from shop.orders", {"orders": PipelineTables([SPEC], at)})
 
 
 def test_columns_and_properties(switched: SwitchedOn, app: Lander, at: Places) -> None:

@@ -29,7 +29,7 @@ class SwitchedOn:
         about: Keys that the column ``city`` gets in its metadata.
         required: Whether ``city`` may not be null any more.
         new_column: A column, as the log has it, that is added.
-        refused: What Lakebound refuses, by name.
+        refused: What Lakebound refuses, by name. ``evaluate``: Polars reads no such table, so nobody says which rows to erase.
     """
 
     feature: str
@@ -51,11 +51,11 @@ class SwitchedOn:
         return "-".join((self.feature, *how))
 
 
-_ALL = "append replace restore alter vacuum"
+_ALL = "append replace erase restore alter vacuum"
 
 FEATURES = (
     SwitchedOn("appendOnly"),
-    SwitchedOn("appendOnly", {"delta.appendOnly": "true"}, refused="restore"),
+    SwitchedOn("appendOnly", {"delta.appendOnly": "true"}, refused="restore erase"),
     SwitchedOn("invariants"),
     SwitchedOn("invariants", about={"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, refused="append alter"),
     SwitchedOn("invariants", required=True),
@@ -65,25 +65,25 @@ FEATURES = (
     SwitchedOn("identityColumns", about={"delta.identity.start": 1, "delta.identity.step": 1}, refused="append alter restore"),
     SwitchedOn("allowColumnDefaults", refused="alter restore"),
     SwitchedOn("allowColumnDefaults", about={"CURRENT_DEFAULT": "'x'"}, refused="append alter restore"),
-    SwitchedOn("columnMapping"),
-    SwitchedOn("columnMapping", {"delta.columnMapping.mode": "name"}, refused="append replace alter"),
-    SwitchedOn("columnMapping", {"delta.columnMapping.mode": "id"}, refused="append replace alter"),
+    SwitchedOn("columnMapping", refused="evaluate"),
+    SwitchedOn("columnMapping", {"delta.columnMapping.mode": "name"}, refused="append replace erase alter"),
+    SwitchedOn("columnMapping", {"delta.columnMapping.mode": "id"}, refused="append replace erase alter"),
     SwitchedOn("changeDataFeed", {"delta.enableChangeDataFeed": "true"}),
-    SwitchedOn("deletionVectors", {"delta.enableDeletionVectors": "true"}, refused="replace"),
+    SwitchedOn("deletionVectors", {"delta.enableDeletionVectors": "true"}, refused="replace erase"),
     SwitchedOn("timestampNtz", new_column={"name": "local", "type": "timestamp_ntz", "nullable": True, "metadata": {}}),
-    SwitchedOn("v2Checkpoint"),
-    SwitchedOn("vacuumProtocolCheck", refused="alter restore"),
-    SwitchedOn("domainMetadata", refused="replace alter restore"),
-    SwitchedOn("clustering", refused="replace alter restore"),
-    SwitchedOn("typeWidening", {"delta.enableTypeWidening": "true"}, refused="replace alter restore"),
-    SwitchedOn("typeWidening-preview", refused="replace alter restore"),
-    SwitchedOn("materializePartitionColumns", refused="replace alter restore"),
-    SwitchedOn("checkpointProtection", refused="replace alter restore"),
+    SwitchedOn("v2Checkpoint", refused="evaluate"),
+    SwitchedOn("vacuumProtocolCheck", refused="alter restore evaluate"),
+    SwitchedOn("domainMetadata", refused="replace erase alter restore"),
+    SwitchedOn("clustering", refused="replace erase alter restore"),
+    SwitchedOn("typeWidening", {"delta.enableTypeWidening": "true"}, refused="replace erase alter restore"),
+    SwitchedOn("typeWidening-preview", refused="replace erase alter restore"),
+    SwitchedOn("materializePartitionColumns", refused="replace erase alter restore"),
+    SwitchedOn("checkpointProtection", refused="replace erase alter restore"),
     SwitchedOn("variantType"),
     SwitchedOn(
         "variantType",
         new_column={"name": "anything", "type": "variant", "nullable": True, "metadata": {}},
-        refused="append replace alter",
+        refused="append replace erase alter",
     ),
     SwitchedOn("inCommitTimestamp", refused="alter restore"),
     SwitchedOn("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}, refused=_ALL),

@@ -92,6 +92,7 @@ def _erase(spec: PipelineSpec, table: Table, places: Places, plan: ErasePlan, tu
         raise NothingToEraseError(spec.pipeline, f"{table.spec.id} has no ledger any more")
     check_owner(view.entry, spec.pipeline, table.spec.id)
     files = erasable(table)
+    files.check_may_erase()
     hits = find_hits(files, plan.erased)
     known = read_erased(table, view.entry)
     every = known.plus(plan.erased)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaProtocolError
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import LakeboundError, RowsNotReadError
+from lakebound.first_line import first_line
 from lakebound.inspection.query import check_reads_no_file, scan_table
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
@@ -61,6 +63,7 @@ def matches(spec: TableSpec, places: Places, where: str, below: NextOffsets, top
 
     Raises:
         BadConditionError: It cannot be evaluated.
+        RowsNotReadError: Polars cannot read the table.
         QueryOfFilesError: It names a function that reads files.
     """
     import polars as pl
@@ -74,6 +77,9 @@ def matches(spec: TableSpec, places: Places, where: str, below: NextOffsets, top
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as exc:
         lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
         raise BadConditionError(spec.id, (lines or [type(exc).__name__])[0]) from exc
+    except DeltaProtocolError as exc:
+        what_to_do = "No rows can be erased from it; the runbook table-feature says how to remove a feature"
+        raise RowsNotReadError(spec.id, first_line(exc), what_to_do) from exc
     kafka = pa.table({name: found[name].cast(KAFKA_TYPE.field(name).type) for name in _POSITION})
     known = kafka.drop_null()
     inside = known.filter(_is_below(known, below, topic_ids))

@@ -55,6 +55,8 @@ def prepare(spec: PipelineSpec, places: Places, where: str, below: NextOffsets |
         NothingToEraseError: No row is meant.
         BadConditionError: The condition cannot be evaluated.
         RowsNotInFilesError: A table has files that are not rewritten here.
+        TableFeatureError: A table has a feature with which that is not done.
+        RowsNotReadError: Polars cannot read a table.
         RepeatedPositionsError: Rows that are meant cannot be told from others.
         TooManyErasedError: It is too many.
     """
@@ -88,6 +90,7 @@ def _held(spec: PipelineSpec, one: TableSpec, places: Places) -> _Held | None:
     if entry is None:
         return None
     check_owner(entry, spec.pipeline, one.id)
+    erasable(table).check_may_erase()
     return _Held(table, entry.coverage)
 
 

@@ -17,12 +17,14 @@ from lakebound.errors import TableFeatureError
 from lakebound.tables.delta.column_mapping import MAPPING_MODE, PHYSICAL_NAME, is_mapped
 from lakebound.tables.schemas import normalise_schema
 
-Act = Literal["append", "replace", "restore", "alter", "checkpoint", "vacuum", "clean_log"]
-"""What Lakebound does to a table: ``replace`` puts files in place of others with the same rows, ``alter`` changes metadata."""
+Act = Literal["append", "replace", "erase", "restore", "alter", "checkpoint", "vacuum", "clean_log"]
+"""What Lakebound does to a table: ``replace`` puts files in place of others with the same rows, ``erase`` with a part of their
+rows, ``alter`` changes metadata."""
 
 _WORDS: Mapping[Act, str] = {
     "append": "rows cannot be appended",
     "replace": "files cannot be replaced",
+    "erase": "no rows can be erased",
     "restore": "it cannot be put back to an earlier version",
     "alter": "its columns and properties cannot be changed",
     "checkpoint": "no log checkpoint can be written",
@@ -31,7 +33,8 @@ _WORDS: Mapping[Act, str] = {
 }
 
 _EVERYTHING: frozenset[Act] = frozenset(_WORDS)
-_KEEPS_ROWS: frozenset[Act] = frozenset(("replace", "checkpoint", "vacuum", "clean_log"))
+_ADDS_NO_ROWS: frozenset[Act] = frozenset(("replace", "erase", "checkpoint", "vacuum", "clean_log"))
+_REWRITES: frozenset[Act] = frozenset(("replace", "erase"))
 _DELETES: frozenset[Act] = frozenset(("checkpoint", "vacuum", "clean_log"))
 _NOTHING: frozenset[Act] = frozenset()
 
@@ -54,24 +57,24 @@ class _Feature:
 
 
 _FEATURES: Mapping[str, _Feature] = {
-    "appendOnly": _Feature(_EVERYTHING - {"restore"}, False, "set delta.appendOnly to false first"),
-    "invariants": _Feature(_KEEPS_ROWS, False, "drop the invariant or NOT NULL, or land into a new table"),
-    "checkConstraints": _Feature(_KEEPS_ROWS, False, "drop the constraint, or land into a new table"),
-    "generatedColumns": _Feature(_KEEPS_ROWS, False, "land into a new table"),
-    "identityColumns": _Feature(_KEEPS_ROWS, False, "land into a new table"),
-    "allowColumnDefaults": _Feature(_KEEPS_ROWS, False, "drop the column's default, or land into a new table"),
+    "appendOnly": _Feature(_EVERYTHING - {"restore", "erase"}, False, "set delta.appendOnly to false first"),
+    "invariants": _Feature(_ADDS_NO_ROWS, False, "drop the invariant or NOT NULL, or land into a new table"),
+    "checkConstraints": _Feature(_ADDS_NO_ROWS, False, "drop the constraint, or land into a new table"),
+    "generatedColumns": _Feature(_ADDS_NO_ROWS, False, "land into a new table"),
+    "identityColumns": _Feature(_ADDS_NO_ROWS, False, "land into a new table"),
+    "allowColumnDefaults": _Feature(_ADDS_NO_ROWS, False, "drop the column's default, or land into a new table"),
     "columnMapping": _Feature(_DELETES, False, "set delta.columnMapping.mode to none, or land into a new table"),
     "changeDataFeed": _Feature(_EVERYTHING, False),
-    "deletionVectors": _Feature(_EVERYTHING),
+    "deletionVectors": _Feature(_EVERYTHING - {"erase"}),
     "timestampNtz": _Feature(_EVERYTHING),
     "v2Checkpoint": _Feature(_EVERYTHING),
     "vacuumProtocolCheck": _Feature(_EVERYTHING),
-    "domainMetadata": _Feature(_EVERYTHING - {"replace"}),
-    "clustering": _Feature(_EVERYTHING - {"replace"}),
-    "typeWidening": _Feature(_EVERYTHING - {"replace"}),
-    "typeWidening-preview": _Feature(_EVERYTHING - {"replace"}),
-    "materializePartitionColumns": _Feature(_EVERYTHING - {"replace"}),
-    "checkpointProtection": _Feature(_EVERYTHING - {"replace", "clean_log"}),
+    "domainMetadata": _Feature(_EVERYTHING - _REWRITES),
+    "clustering": _Feature(_EVERYTHING - _REWRITES),
+    "typeWidening": _Feature(_EVERYTHING - _REWRITES),
+    "typeWidening-preview": _Feature(_EVERYTHING - _REWRITES),
+    "materializePartitionColumns": _Feature(_EVERYTHING - _REWRITES),
+    "checkpointProtection": _Feature(_EVERYTHING - _REWRITES - {"clean_log"}),
     "variantType": _Feature(_DELETES, False, "drop the column, or land into a new table"),
     "inCommitTimestamp": _Feature(frozenset(("checkpoint", "clean_log")), False, "set delta.enableInCommitTimestamps to false"),
     "rowTracking": _Feature(frozenset(("clean_log",))),

@@ -38,7 +38,7 @@ from lakebound.tables.delta.schema import add_columns, set_properties
 from lakebound.tables.delta.statistics import columns_described, delta_statistics
 from lakebound.tables.delta.tip import NO_TABLE, Tip, has_version, read_tip
 from lakebound.tables.entries import counting, newest_readable
-from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
+from lakebound.tables.erasing import LiveDataFile
 from lakebound.tables.fence import fence_number
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.misread import ColumnsLook
@@ -60,10 +60,6 @@ from lakebound.tables.table import (
 )
 
 _CHECKPOINT_EVERY = 50
-_NOT_IN_FILES = {"deletionVectors", "columnMapping"}
-"""Features with which a file holds other rows, or other names, than the table."""
-_NOT_REWRITTEN = ("delta.appendOnly", "delta.enableRowTracking")
-"""Properties that forbid to take rows out of a file, or ask for more than a copy of the others."""
 
 
 class DeltaLakeTable:
@@ -208,15 +204,13 @@ class DeltaLakeTable:
         self._epoch = entry.epoch
         return str(self._tip.version)
 
+    def check_may_erase(self) -> None:
+        """Check what the table asks of whoever takes rows out of it."""
+        check_may(self._spec.id, self._shape, "erase")
+
     def live_data_files(self) -> list[LiveDataFile]:
         """Return the data files of the handle's version."""
         handle = self._table()
-        unusual = sorted({*(handle.protocol().reader_features or ())} & _NOT_IN_FILES)
-        if not unusual and self.properties().get("delta.columnMapping.mode", "none").strip().lower() != "none":
-            unusual.append("columnMapping")
-        unusual += [name for name in _NOT_REWRITTEN if self.properties().get(name, "").strip().lower() == "true"]
-        if unusual:
-            raise RowsNotInFilesError(self._spec.id, f"it has {', '.join(unusual)}")
         files, partition_by = _active_files(handle), handle.metadata().partition_columns
         texts = {name: delta_partition_texts(files[f"partition.{name}"]) for name in partition_by} if files.num_rows else {}
         return [
@@ -239,7 +233,7 @@ class DeltaLakeTable:
 
     def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
         """Commit copies of files that lack some of their rows in the place of these files."""
-        self._check_may_commit(entry, "replace")
+        self._check_may_commit(entry, "erase")
         if self._table().version() != self._tip.version:
             raise CommitRefusedError(self._spec.id, "its ledger was not read since its last commit")
         live = {str(row["path"]) for row in _active_files(self._table()).select(["path"]).to_pylist()}

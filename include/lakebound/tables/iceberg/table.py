@@ -45,7 +45,7 @@ from lakebound.tables.iceberg.misread import misread_columns
 from lakebound.tables.iceberg.open import AnyCatalog, make_namespace, open_catalog
 from lakebound.tables.iceberg.past import kept_until_ms, look_back, snapshot_at
 from lakebound.tables.iceberg.pointer import check_forgotten, check_pointer
-from lakebound.tables.iceberg.replacing import FORMAT, NotReplaceableError, replace_files
+from lakebound.tables.iceberg.replacing import NotReplaceableError, replace_files
 from lakebound.tables.iceberg.rows import RowReader
 from lakebound.tables.iceberg.schema import arrow_columns, change
 from lakebound.tables.layout import FileLayout
@@ -283,14 +283,16 @@ class IcebergTable:
         self._history = None
         return str(snapshot.snapshot_id)
 
+    def check_may_erase(self) -> None:
+        """Check what the table asks of whoever takes rows out of it."""
+        self._check_features(self._table().metadata)
+        if has_deletes(self._table()):
+            raise RowsNotInFilesError(self._spec.id, "it has delete files")
+
     def live_data_files(self) -> list[LiveDataFile]:
         """Return the data files of the handle's snapshot."""
         handle = self._table()
         found = [task.file for task in handle.scan().plan_files()] if handle.metadata.current_snapshot_id is not None else []
-        if has_deletes(handle):
-            raise RowsNotInFilesError(self._spec.id, "it has delete files")
-        if handle.metadata.format_version != FORMAT:
-            raise RowsNotInFilesError(self._spec.id, f"it has format version {handle.metadata.format_version}")
         schema, specs = handle.schema(), handle.metadata.specs()
         return [
             LiveDataFile(
