@@ -67,6 +67,7 @@ class ErasesRows(Protocol):
         Raises:
             RowsNotInFilesError: The files do not tell which rows the table has.
             TableFeatureError: The table has a feature with which that is not done rightly here.
+            RowsNotReadError: Files are not where they are read.
         """
 
     def live_data_files(self) -> list[LiveDataFile]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from lakebound.errors import TableUnreadableError
+from lakebound.errors import RowsNotReadError, TableUnreadableError
 from lakebound.first_line import first_line
 from lakebound.storage.location import Location
 from lakebound.tables.delta.checkpoints import list_log
@@ -18,6 +20,19 @@ from lakebound.tables.delta.log import commit_file, commit_lines
 from lakebound.tables.outages import passes
 
 _TRIES = 200
+_WHOLE = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
+"""How a path begins that is not relative to the table's folder."""
+
+
+class FilesOutsideError(RowsNotReadError):
+    """The log names files outside of the table's folder: somebody put a shallow clone of another table in its place."""
+
+    def __init__(self, table: str, path: str) -> None:
+        super().__init__(
+            table,
+            f"its log names {path}, which is not in its folder, as after SHALLOW CLONE",
+            "Spark reads it. To give it files of its own, run in Spark: INSERT OVERWRITE T SELECT * FROM T",
+        )
 
 
 def open_at(folder: Location, version: int | None = None) -> DeltaTable:
@@ -87,6 +102,21 @@ def last_readable(folder: Location) -> int | None:
             continue
         return version
     return None
+
+
+def check_inside(table: str, paths: Iterable[str]) -> None:
+    """Check that a log names no file outside of its table's folder: those are not read here, whoever wrote the log.
+
+    Args:
+        table: Id of the table, for the message.
+        paths: As the log names them.
+
+    Raises:
+        FilesOutsideError: It does.
+    """
+    for path in paths:
+        if _WHOLE.match(path):
+            raise FilesOutsideError(table, path)
 
 
 def on_disk(root: Location, path: str) -> Location:

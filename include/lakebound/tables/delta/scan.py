@@ -23,7 +23,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.storage.location import Location
 from lakebound.storage.requests import ahead
 from lakebound.tables.delta.column_mapping import is_mapped
-from lakebound.tables.delta.open import on_disk, open_delta
+from lakebound.tables.delta.open import check_inside, on_disk, open_delta
 from lakebound.tables.outages import tells_nothing
 from lakebound.tables.table import KAFKA_TYPE
 
@@ -39,9 +39,10 @@ def scan_kafka(folder: Location, table: str) -> pa.Table:
         table: Its id, for the message.
 
     Raises:
-        RowsNotReadError: No reader here reads a table with its features.
+        RowsNotReadError: No reader here reads a table with its features, or its files.
     """
     handle = open_delta(folder, table)
+    check_inside(table, pa.table(handle.get_add_actions())["path"].to_pylist())
     features = frozenset(handle.protocol().reader_features or ())
     if features & _BY_QUERY or is_mapped(handle.metadata().configuration):
         return _by_query(handle, features, table)

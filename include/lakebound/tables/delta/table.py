@@ -29,7 +29,7 @@ from lakebound.tables.delta.log import (
     with_kafka_statistics,
 )
 from lakebound.tables.delta.misread import misread_columns
-from lakebound.tables.delta.open import newest_features, on_disk, open_at, open_delta, read_shape
+from lakebound.tables.delta.open import check_inside, newest_features, on_disk, open_at, open_delta, read_shape
 from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
@@ -207,6 +207,7 @@ class DeltaLakeTable:
     def check_may_erase(self) -> None:
         """Check what the table asks of whoever takes rows out of it."""
         check_may(self._spec.id, self._shape, "erase")
+        check_inside(self._spec.id, _active_files(self._table())["path"].to_pylist())
 
     def live_data_files(self) -> list[LiveDataFile]:
         """Return the data files of the handle's version."""

@@ -31,7 +31,7 @@ from lakebound.tables.delta.durations import DELETED_FILES, explicit_ms
 from lakebound.tables.delta.features import TableShape, check_may
 from lakebound.tables.delta.history import carried_at, counting_entry
 from lakebound.tables.delta.log import last_checkpoint
-from lakebound.tables.delta.open import on_disk, open_delta, read_shape
+from lakebound.tables.delta.open import check_inside, on_disk, open_delta, read_shape
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.tip import read_tip
 from lakebound.tables.delta.vectors import needed_files
@@ -97,6 +97,7 @@ class DeltaEngine:
         Raises:
             TableFeatureError: The table has a feature with which its files are not replaced here.
             UnknownFeaturesError: Rows of its files may be deleted without the file being replaced.
+            FilesOutsideError: Files are not in its folder.
         """
         check_ledger(table, self._places)
         root = self._places.folder(table)
@@ -108,6 +109,7 @@ class DeltaEngine:
                 files = [file for file in files if file.size_bytes < step.below_bytes]
             if len(files) < 2:
                 return StepEffect()
+            check_inside(table.id, (file.path for file in files))
             done = StepEffect()
             if root.is_local:
                 forget_scratch(root.path, _SCRATCH_SECONDS)
