@@ -52,13 +52,14 @@ class TargetKind(ABC):
     """What the doctor says of its targets."""
     is_on_source_broker: bool = False
     """Whether its targets are on the broker from which the pipeline reads: while that is away, nothing is asked of them."""
+    stands_alone: bool = False
+    """Whether a pipeline may have no table beside such a target."""
     not_compared: str = ""
     """Why a deep proof compared no rows of a target, where ``scan_sources`` returned None."""
 
     def specs(self, pipeline: PipelineSpec) -> Sequence[TargetSpec]:
         """Return what a pipeline says of its targets of this kind."""
-        found: Sequence[TargetSpec] = getattr(pipeline, self.key)
-        return found
+        return pipeline.targets_by_key[self.key]
 
     @abstractmethod
     def open(self, one: Any, pipeline: PipelineSpec) -> OtherTarget:

@@ -282,9 +282,20 @@ class PipelineSpec(Frozen):
         return {keys: file for keys, file in named.items() if file}
 
     @property
+    def targets_by_key(self) -> dict[str, tuple[ToTopicSpec | ToStoreSpec, ...]]:
+        """What rows go to beside the tables, by the key in the YAML: every key that begins with ``to_``."""
+        return {name: getattr(self, name) for name in PipelineSpec.model_fields if name.startswith("to_")}
+
+    @property
     def other_targets(self) -> tuple[ToTopicSpec | ToStoreSpec, ...]:
         """What rows go to beside the tables."""
-        return (*self.to_topics, *self.to_stores)
+        return tuple(one for found in self.targets_by_key.values() for one in found)
+
+    @property
+    def takes_batches(self) -> tuple[str, ...]:
+        """The keys of all targets that get rows in batches where topics get them in real time: tables first."""
+        others = (key for key, found in self.targets_by_key.items() if found and key != "to_topics")
+        return (*(("tables",) if self.tables else ()), *others)
 
     @property
     def quarantine_table(self) -> TableSpec:

@@ -79,8 +79,8 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
     quarantine = spec.quarantine_topic
     if not spec.to_topics:
         return ("freshness",), "real_time sends rows to Kafka topics, but to_topics is missing; for tables, use 0ms"
-    if (spec.tables or spec.to_stores) and spec.real_time.tables is None:
-        what = "tables" if spec.tables else "to_stores"
+    if spec.takes_batches and spec.real_time.tables is None:
+        what = spec.takes_batches[0]
         return ("freshness",), (
             f"real_time sends rows to Kafka topics, but there are also {what}: say how often these get rows, such as "
             f"real_time: {{tables: 1s}}; or use 0ms for all of them"
@@ -102,12 +102,12 @@ def has_both_ends(spec: PipelineSpec, freshness: str) -> bool:
         spec: The pipeline.
         freshness: The one with which it runs.
     """
-    return freshness == REAL_TIME and bool(spec.tables or spec.to_stores)
+    return freshness == REAL_TIME and bool(spec.takes_batches)
 
 
 def real_time_end(spec: PipelineSpec) -> PipelineSpec:
     """Return the pipeline as the query in real time sees it: with its topics alone."""
-    return spec.model_copy(update={"tables": (), "to_stores": ()})
+    return spec.model_copy(update=dict.fromkeys(spec.takes_batches, ()))
 
 
 def batches_end(spec: PipelineSpec) -> PipelineSpec:

@@ -87,6 +87,7 @@ class Topics(TargetKind):
     key = "to_topics"
     rules = (target_topic_refused, hanging_transaction)
     is_on_source_broker = True
+    stands_alone = True
     not_compared = (
         "its rows were not compared, because Kafka has deleted messages of it or of its quarantine topic, or compacts one of "
         "them"
