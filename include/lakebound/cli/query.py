@@ -8,25 +8,18 @@ import math
 import sys
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakebound.cli.output import Json, print_json, print_rows, printable, say, show
+from lakebound.spec.table import TableFormat
 
 if TYPE_CHECKING:
-    from lakebound.inspection.query import Answer, Format
+    from lakebound.inspection.query import Answer
 
 DEFAULT_ROWS = 100
 NULL = "NULL"
-
-
-class TableFormat(StrEnum):
-    """The formats of tables."""
-
-    DELTA = "delta"
-    ICEBERG = "iceberg"
 
 
 Sql = Annotated[str, typer.Argument(help='For example: "select status, count(*) from sales.orders group by status".')]
@@ -71,8 +64,7 @@ def query(
         name: PipelineTables(chosen_tables(spec, None), places_of(settings, spec.warehouse))
         for name, spec in loaded.specs.items()
     }
-    chosen: Format | None = None if format_ is None else format_.value
-    answer = run_query(sql, tables, chosen=chosen, limit=limit)
+    answer = run_query(sql, tables, chosen=format_, limit=limit)
     _print(answer, as_csv=csv, as_json=json, as_it_is=raw)
     if answer.is_cut:
         say(f"only the first {limit:,} rows are shown; use --limit 0 to show all")

@@ -174,6 +174,7 @@ def _ranges(offsets: Offsets) -> str:
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:
     """Return what is known of a table; a table that cannot be read hides none of the others."""
     from lakebound.tables.access import access_of
+    from lakebound.tables.format_rules import rules_of
     from lakebound.tables.places import places_of
     from lakebound.tables.size import table_size
     from lakebound.tables.table import open_table
@@ -193,8 +194,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
         if newest is not None:
             entry = newest.entry
             row["newest_entry"] = {"kind": entry.kind, "epoch": entry.epoch, "committed_at_ms": newest.committed_at_ms}
-        folder = table.layout().folder
-        row["path"] = str(folder if wanted.format == "delta" else folder.parent)  # Iceberg keeps metadata beside data
+        row["path"] = str(rules_of(wanted.format).table_folder(table.layout().folder))
     except Exception as exc:
         row["problem"] = first_line(exc)
     return row

@@ -10,21 +10,16 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from deltalake.exceptions import DeltaProtocolError
 
 from lakebound.errors import LakeboundError
 from lakebound.inspection.query_maps import with_map_values
-from lakebound.spec.table import TableSpec
-from lakebound.storage.location import Location
+from lakebound.spec.table import TABLE_FORMATS, TableFormat, TableSpec
+from lakebound.tables.lazy_frame import scan_table
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
-
-if TYPE_CHECKING:
-    import polars as pl
-
-Format = Literal["delta", "iceberg"]
 
 _READS = re.compile(r"\s*(\(\s*)*(select|with|from|values|explain|show\s+tables)\b", re.IGNORECASE)
 _FILE_FUNCTION = re.compile(r"\b(?:read|scan)_(?:avro|csv|excel|delta|iceberg|ipc|json|lines|ndjson|parquet)\b", re.I)
@@ -32,6 +27,7 @@ _FILE_FUNCTION = re.compile(r"\b(?:read|scan)_(?:avro|csv|excel|delta|iceberg|ip
 second reader of SQL could be led to read it otherwise than Polars does."""
 _NO_PART_OF_A_NAME = re.compile(r"[\s\"`]+")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NO_FORMAT_BEFORE = "".join(rf"(?<!{name}\.)" for name in TABLE_FORMATS)
 _NOT_FOUND = re.compile(r"relation '([^']*)' was not found")
 
 
@@ -114,7 +110,7 @@ def names_of(table: TableSpec) -> tuple[str, ...]:
     return (full,) if table.name == full else (table.name, full)
 
 
-def resolve(tables: Iterable[TableSpec], chosen: Format | None) -> dict[str, TableSpec | None]:
+def resolve(tables: Iterable[TableSpec], chosen: TableFormat | None) -> dict[str, TableSpec | None]:
     """Return what each name means in a query; None where it means two tables.
 
     Args:
@@ -153,7 +149,7 @@ def check_reads_no_file(sql: str) -> None:
         raise QueryOfFilesError(found[0])
 
 
-def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format | None = None, limit: int = 0) -> Answer:
+def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: TableFormat | None = None, limit: int = 0) -> Answer:
     """Return what a query gives.
 
     Args:
@@ -187,7 +183,7 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: Format 
     return Answer(columns, tuple(rows[:limit] if limit else rows), bool(limit) and len(rows) > limit)
 
 
-def may_be_named(sql: str, table: TableSpec, chosen: Format | None) -> bool:
+def may_be_named(sql: str, table: TableSpec, chosen: TableFormat | None) -> bool:
     """Whether a query may mean a table; one that it does not mean need not be opened, and may be broken.
 
     Args:
@@ -197,7 +193,7 @@ def may_be_named(sql: str, table: TableSpec, chosen: Format | None) -> bool:
     """
     text = _NO_PART_OF_A_NAME.sub("", sql)
     for name in names_of(table):
-        bare = rf"(?<!delta\.)(?<!iceberg\.){re.escape(name)}"
+        bare = f"{_NO_FORMAT_BEFORE}{re.escape(name)}"
         if f"{table.format}.{name}" in text or (chosen in (None, table.format) and re.search(bare, text)):
             return True
     return False
@@ -207,39 +203,8 @@ def _exists(table: TableSpec, places: Places) -> bool:
     return open_table(table, places).exists()
 
 
-def scan_table(table: TableSpec, places: Places, version: str | None = None) -> pl.LazyFrame:
-    """Return a table that exists as Polars reads it; nothing of its data is read yet.
-
-    Args:
-        table: The table.
-        places: Where it is.
-        version: Delta version or Iceberg snapshot id; None: the newest.
-    """
-    import polars as pl
-
-    chosen = None if version is None else int(version)
-    if table.format == "delta":
-        folder = places.folder(table)
-        return pl.scan_delta(folder.address, version=chosen, storage_options=_store_options(folder))
-    from lakebound.tables.iceberg.open import open_catalog
-
-    catalog = open_catalog(places)
-    loaded = catalog.load_table((table.namespace, table.short_name))
-    return pl.scan_iceberg(loaded, snapshot_id=chosen, storage_options=_store_options(places.root))
-
-
-def _store_options(place: Location) -> dict[str, str] | None:
-    """Return what Polars is told of a store; None of a folder of this machine."""
-    options = place.delta_options
-    if options is None:
-        return None
-    return {
-        name: value for name, value in options.items() if name.startswith("aws_")
-    }  # it has other names for how often it tries
-
-
 def _explained(
-    exc: BaseException, tables: Mapping[str, PipelineTables], names: Mapping[str, TableSpec | None], chosen: Format | None
+    exc: BaseException, tables: Mapping[str, PipelineTables], names: Mapping[str, TableSpec | None], chosen: TableFormat | None
 ) -> QueryError:
     """Return what is wrong with a query in words that name a way out."""
     missing = _NOT_FOUND.search(str(exc))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lakebound.spec.pipeline import PipelineSpec, parse_freshness
 from lakebound.spec.warehouse import PricesSpec, StoreSpec, WarehouseSpec
+from lakebound.tables.format_rules import rules_of
 
 HOURS_PER_MONTH = 730.0
 _HOUR_SECONDS = 3600.0
@@ -40,15 +41,6 @@ class Requests:
     def dollars(self, prices: PricesSpec) -> float:
         """Return what they cost."""
         return (self.writes * prices.dollars_per_1000_writes + self.reads * prices.dollars_per_1000_reads) / 1000
-
-
-DELTA_COMMIT = Requests(writes=2.1, reads=4.4)
-"""Of a commit with one data file; the share of a log checkpoint each 50 commits is in it."""
-
-ICEBERG_COMMIT = Requests(writes=4.1, reads=0.0)
-"""Data, manifest, manifest list and metadata, and a merged manifest each tenth commit. A REST catalog writes the metadata
-itself, into the same bucket; what else it asks there is its own affair.
-"""
 
 
 @dataclass(frozen=True)
@@ -107,8 +99,8 @@ def store_cost(spec: PipelineSpec, warehouse: WarehouseSpec) -> StoreCost | None
 
 def batch_requests(formats: Iterable[str]) -> Requests:
     """Return the requests of a batch with one data file for each table, by the tables' formats."""
-    commits = [DELTA_COMMIT if one == "delta" else ICEBERG_COMMIT for one in formats]
-    return Requests(sum(one.writes for one in commits), sum(one.reads for one in commits))
+    commits = [rules_of(one).commit_requests for one in formats]
+    return Requests(sum(writes for writes, _ in commits), sum(reads for _, reads in commits))
 
 
 def _prices(store: StoreSpec | None) -> PricesSpec | None:

@@ -78,7 +78,7 @@ class LineageTable:
     id: str
     name: DatasetName
     alias: DatasetName | None
-    layer: Literal["delta", "iceberg"]
+    layer: str
     schema: pa.Schema
 
 

@@ -40,7 +40,7 @@ class StagedRows:
     def layout(self) -> FileLayout:
         """Where the files go."""
         assert self._folder is not None, "who only looks writes no files"
-        return FileLayout(self._target, "iceberg", Location(str(self._folder)))
+        return FileLayout(self._target, "", Location(str(self._folder)))
 
     def remove(self) -> None:
         """Remove all files, and the folders of their own in which Spark has put some."""

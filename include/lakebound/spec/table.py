@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -37,10 +37,15 @@ class PartitionField(NamedTuple):
         return f"{self.transform}({f'{self.width}, ' if self.width else ''}{self.column})"
 
 
+TableFormat = Literal["delta", "iceberg"]
+"""The table formats: each has a folder of its name in ``lakebound.tables``, and in each room that has a registry per format."""
+TABLE_FORMATS: tuple[TableFormat, ...] = get_args(TableFormat)
+
+
 class TableSpec(Frozen):
     """One target table."""
 
-    format: Literal["delta", "iceberg"] = Field(description="Table format in which the files and commits are written.")
+    format: TableFormat = Field(description="Table format in which the files and commits are written.")
     name: str = Field(description="namespace.table, or a table name only (the namespace is then 'default').")
     partition_by: tuple[str, ...] = Field(
         default=(),

@@ -149,7 +149,7 @@ class DataFileWriter:
     def _partition(self, part: pa.Table) -> dict[str, str | None]:
         """Return the partition as Delta's log writes it; an Iceberg file tells its own by its bounds."""
         facts: FactsByColumn = {(column,): facts_of(part.column(column)) for column in self._layout.told_by_log}
-        return _delta_partition(self._layout, facts, part.schema, part.num_rows)
+        return _told_partition(self._layout, facts, part.schema, part.num_rows)
 
     def _end_oldest(self) -> None:
         _, file = self._open.popitem(last=False)
@@ -290,13 +290,11 @@ def _out_of_folders(layout: FileLayout, path: Path, written: Path, number: int) 
 
 def _found(layout: FileLayout, path: Path, footer: pq.FileMetaData) -> DataFile:
     facts = file_facts(path, footer)
-    partition: dict[str, str | None] = {}
-    if layout.format == "delta":
-        partition = _delta_partition(layout, facts, footer.schema.to_arrow_schema(), footer.num_rows)
+    partition = _told_partition(layout, facts, footer.schema.to_arrow_schema(), footer.num_rows)
     return DataFile(Location(str(path)), path.stat().st_size, footer, facts, partition, layout.spec_id)
 
 
-def _delta_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema, rows: int) -> dict[str, str | None]:
+def _told_partition(layout: FileLayout, facts: FactsByColumn, schema: pa.Schema, rows: int) -> dict[str, str | None]:
     if not layout.told_by_log:
         return {}
     try:

@@ -13,7 +13,7 @@ class PerFormat(Generic[T]):
 
     ``PerFormat("lakebound.tables", "health:read_facts")`` finds ``lakebound.tables.delta.health.read_facts`` for Delta.
     A new format is a folder of its name in each room that has such a registry; no list names the formats but the YAML's
-    (``lakebound.spec.table.TableSpec.format``). ``tests/unit/tables/test_formats.py`` finds what a format lacks.
+    (``lakebound.spec.table.TableSpec.format``). ``tests/unit/architecture/test_table_formats.py`` says what a format lacks.
 
     Args:
         room: Package that holds a package or module per format.
@@ -33,3 +33,8 @@ class PerFormat(Generic[T]):
         """
         found: T = getattr(import_module(f"{self._room}.{format_}{self._module}"), self._name)
         return found
+
+
+def format_of(table: str) -> str:
+    """Return the format in a table's id, ``format:name``."""
+    return table.partition(":")[0]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 
 from lakebound.errors import FilesOutdatedError
 from lakebound.spec.table import PartitionField
 from lakebound.storage.location import Location
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.schemas import check_partitioning
 
 
@@ -19,7 +19,7 @@ class FileLayout:
 
     Attributes:
         table: The table's id.
-        format: Its format.
+        format: Its format, whose rules hold; of rows that wait for no table it is none.
         folder: The folder below which files must lie to be committed.
         fields: The partitioning; none of an unpartitioned table.
         columns: The table's columns with the ids that files carry; None where a format knows them by name.
@@ -27,7 +27,7 @@ class FileLayout:
     """
 
     table: str
-    format: Literal["delta", "iceberg"]
+    format: str
     folder: Location
     fields: tuple[PartitionField, ...] = ()
     columns: pa.Schema | None = None
@@ -40,7 +40,9 @@ class FileLayout:
         The files hold these columns, too: Polars reads a partition column from the file, or from a folder's name, never from
         the log.
         """
-        return tuple(field.column for field in self.fields) if self.format == "delta" else ()
+        if not self.fields or not rules_of(self.format).tells_partitions_in_log:
+            return ()
+        return tuple(field.column for field in self.fields)
 
     def of_files(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema that a file of rows with this schema has: the same, with the table's ids.
@@ -62,4 +64,5 @@ class FileLayout:
         Raises:
             TableMismatchError: A partition column is missing, or its type does not go with the partitioning.
         """
-        check_partitioning(self.table, self.format, self.fields, schema)
+        if self.fields:
+            check_partitioning(self.table, self.format, self.fields, schema)

@@ -37,8 +37,8 @@ class Places(Frozen):
     state: StateStoreSpec | None = None
 
     def folder(self, table: TableSpec) -> Location:
-        """Folder of a Delta table."""
-        return self.root / "delta" / table.namespace / table.short_name
+        """Folder of a table that no catalog names."""
+        return self.root / table.format / table.namespace / table.short_name
 
     def delta_path(self, table: TableSpec) -> Path:
         """Folder of a Delta table on this machine."""

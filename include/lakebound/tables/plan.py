@@ -14,30 +14,11 @@ import pyarrow as pa
 from lakebound.errors import ForeignTableError
 from lakebound.spec.pipeline import PipelineSpec, SchemaEvolution
 from lakebound.spec.table import PartitionField, TableSpec
-from lakebound.tables.delta.log import with_kafka_statistics
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.schema_change import Path, SchemaPlan, plan_schema
-from lakebound.tables.schemas import partition_names, unusable_names
+from lakebound.tables.schemas import unusable_names
 
-_CHANGEABLE_DELTA = (
-    "delta.autoOptimize",
-    "delta.checkpointInterval",
-    "delta.dataSkipping",
-    "delta.deletedFileRetentionDuration",
-    "delta.enableExpiredLogCleanup",
-    "delta.logRetentionDuration",
-    "delta.randomizeFilePrefixes",
-    "delta.setTransactionRetentionDuration",
-    "delta.targetFileSize",
-    "delta.tuneFileSizesForRewrites",
-)
-"""Starts of the names of Delta's properties that change no protocol, so that they may change on an existing table."""
-
-_FIXED: Mapping[str, Mapping[str, str]] = {
-    "delta": {"delta.columnMapping.mode": "none"},
-    "iceberg": {"format-version": "2", "write.format.default": "parquet", "write.object-storage.enabled": "false"},
-}
 _PARTITIONING = ("partition_by",)
-_UNUSED_ICEBERG = ("write.data.path", "write.folder-storage.path", "write.metadata.path", "write.location-provider.impl")
 
 
 @dataclass(frozen=True)
@@ -136,7 +117,8 @@ def plan_table(
 def new_table_problems(one: TableSpec, wanted: pa.Schema) -> Iterator[Difference]:
     """Yield why a table with these columns cannot be created, as far as its names tell."""
     partitioned_by = {part.column for part in one.partition_fields()}
-    for name in sorted(set(partition_names(one)) & set(wanted.names) - partitioned_by):
+    rules = rules_of(one.format)
+    for name in sorted(set(rules.partition_names(one)) & set(wanted.names) - partitioned_by):
         text = f"its partition field {name} would have the name of a column: give the column another name"
         yield Difference(text, column=(name,))
     for name, problem in unusable_names(one.format, wanted.names).items():
@@ -176,18 +158,19 @@ def _partitioning(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
 
 def _unusable_properties(one: TableSpec) -> Iterator[Difference]:
     """Yield what the YAML asks for that no table of ours can have."""
-    fixed = _FIXED[one.format]
+    rules = rules_of(one.format)
+    fixed = rules.fixed_properties
     for name, value in one.properties.items():
         if name in fixed and value.strip().lower() != fixed[name]:
             yield Difference(f"property {name} is always {fixed[name]} here: remove it", ("properties", name))
-        elif one.format == "iceberg" and name in _UNUSED_ICEBERG:
+        elif name in rules.unused_properties:
             text = f"property {name} is not used here: files lie in the table's own folder; remove it"
             yield Difference(text, ("properties", name))
 
 
 def _unchangeable(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
     for name, value in _properties(one, found).items():
-        if one.format == "delta" and name.startswith("delta.") and not name.startswith(_CHANGEABLE_DELTA):
+        if not rules_of(one.format).is_changeable(name):
             now = found.properties.get(name, "not set")
             yield Difference(
                 f"property {name} is {now} in the table and {value} in the YAML: it cannot be changed on an existing table "
@@ -198,8 +181,5 @@ def _unchangeable(one: TableSpec, found: FoundTable) -> Iterator[Difference]:
 
 def _properties(one: TableSpec, found: FoundTable) -> dict[str, str]:
     """Return the properties of the YAML that the table does not have so."""
-    wanted = dict(one.properties)
-    if one.format == "delta":
-        kept = with_kafka_statistics(found.schema, wanted)
-        wanted = {name: kept[name] for name in wanted}
+    wanted = rules_of(one.format).wanted_properties(found.schema, one.properties)
     return {name: value for name, value in wanted.items() if found.properties.get(name) != value}

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import pyarrow as pa
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
+from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.renames import likely_renames, question
 from lakebound.tables.schemas import normalise_schema, unusable_names
 from lakebound.tables.type_names import type_name
@@ -110,7 +110,7 @@ def plan_schema(
     found: pa.Schema,
     wanted: pa.Schema,
     policy: SchemaEvolution,
-    format_: Literal["delta", "iceberg"],
+    format_: str,
     value_fields: Collection[str] = (),
     reserved: Collection[str] = (),
 ) -> SchemaPlan:
@@ -125,7 +125,7 @@ def plan_schema(
         reserved: Names that no new column may have: those of the table's partition fields.
     """
     unusable = unusable_names(format_, wanted.names)
-    comparison = _Comparison(policy, format_, frozenset(value_fields), frozenset(reserved), unusable)
+    comparison = _Comparison(policy, rules_of(format_), frozenset(value_fields), frozenset(reserved), unusable)
     return comparison.plan(normalise_schema(found), normalise_schema(wanted))
 
 
@@ -139,7 +139,7 @@ class _Comparison:
     """Walks over two schemas and keeps what it finds."""
 
     policy: SchemaEvolution
-    format: str
+    rules: FormatRules
     value_fields: frozenset[str]
     reserved: frozenset[str]
     unusable: Mapping[str, str]
@@ -217,11 +217,11 @@ class _Comparison:
         says = _says(found, wanted)
         if path[0] == KAFKA_COLUMN or not is_wider(found, wanted):
             self._differ(path, f"{says}: its values do not fit; give the new one another name, or land into a new table")
-        elif self.format == "delta":
+        elif self.rules.not_widened:
             self._differ(
                 path,
-                f"{says}: a Delta table cannot be widened here (that needs its feature typeWidening); keep {type_name(found)}, "
-                f"and what does not fit goes to quarantine, or land into a new table",
+                f"{says}: {self.rules.not_widened}; keep {type_name(found)}, and what does not fit goes to quarantine, or land "
+                f"into a new table",
             )
         elif self.policy != "add_columns":
             self._differ(path, f"{says}: schema_evolution: add_columns widens it")

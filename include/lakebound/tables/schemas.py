@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
-from lakebound.spec.table import PartitionField, TableSpec
+from lakebound.spec.table import PartitionField
+from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.type_names import type_name
 
 FIELD_ID = b"PARQUET:field_id"
 """As Arrow names it in a field's metadata."""
-
-_SUFFIXES = {"identity": "", "truncate": "_trunc"}
-_REFUSED_IN_DELTA = frozenset(" ,;{}()\n\t=")
-_COLUMNS_OF_ICEBERG = frozenset(
-    {"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"}
-)
-"""Spark cannot read a table that has one of these itself.
-Source: https://iceberg.apache.org/docs/latest/spark-queries/#metadata-columns, and ``MetadataColumns`` of iceberg-core 1.12."""
 
 
 def normalise_schema(schema: pa.Schema) -> pa.Schema:
@@ -53,9 +45,7 @@ def normalise_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def check_partitioning(
-    table: str, table_format: Literal["delta", "iceberg"], fields: Sequence[PartitionField], schema: pa.Schema
-) -> None:
+def check_partitioning(table: str, table_format: str, fields: Sequence[PartitionField], schema: pa.Schema) -> None:
     """Check that the schema can be partitioned by the fields.
 
     Args:
@@ -67,52 +57,44 @@ def check_partitioning(
     Raises:
         TableMismatchError: A partition column is missing, or its type does not go with the partitioning.
     """
+    rules = rules_of(table_format)
     for field in fields:
         if field.column not in schema.names:
             raise TableMismatchError(
                 table, f"it is partitioned by {field.column!r}, which is not one of the columns {', '.join(schema.names)}"
             )
         kind = schema.field(field.column).type
-        if not _partitions(table_format, field.transform, normalise_type(kind)):
+        if not _partitions(rules, field.transform, normalise_type(kind)):
             raise TableMismatchError(table, f"it cannot be partitioned by {field}: {field.column!r} is {type_name(kind)}")
 
 
-def _partitions(format_: str, transform: str, kind: pa.DataType) -> bool:
+def _partitions(rules: FormatRules, transform: str, kind: pa.DataType) -> bool:
     types = pa.types
     if transform == "identity":
         if types.is_nested(kind) or types.is_binary(kind):
             return False
-        return format_ == "delta" or not types.is_floating(kind)
+        return rules.is_partitioned_by(kind)
     if transform == "truncate":
         return bool(types.is_integer(kind) or types.is_string(kind))
     return bool(types.is_timestamp(kind) or (types.is_date(kind) and transform != "hour"))
 
 
-def partition_names(spec: TableSpec) -> tuple[str, ...]:
-    """Return the names of the partition fields of an Iceberg table, which no new column may have; none of a Delta table."""
-    if spec.format == "delta":
-        return ()
-    return tuple(column + _SUFFIXES.get(transform, f"_{transform}") for transform, _, column in spec.partition_fields())
-
-
-def unusable_names(table_format: Literal["delta", "iceberg"], names: Sequence[str]) -> dict[str, str]:
+def unusable_names(table_format: str, names: Sequence[str]) -> dict[str, str]:
     """Return why columns cannot have their names, by name: in a new table, and in one that they are added to.
 
     Args:
         table_format: Of the table.
         names: Of all its columns.
     """
+    rules = rules_of(table_format)
     found: dict[str, str] = {}
     folded: dict[str, str] = {}
     for name in names:
         other = folded.setdefault(name.casefold(), name)
         if other != name:
             found[name] = f"differs from {other} by upper and lower case only: give one of them another name"
-        elif table_format == "delta" and set(name) & _REFUSED_IN_DELTA:
-            refused = "a character that Delta's readers refuse (one of ' ,;{}()=' or a line break)"
-            found[name] = f"has {refused}: give it another name"
-        elif table_format == "iceberg" and name.casefold() in _COLUMNS_OF_ICEBERG:
-            found[name] = "has the name of a column that Spark adds to each Iceberg table: give it another name"
+        elif (problem := rules.unusable_name(name)) is not None:
+            found[name] = problem
     return found
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from lakebound.errors import LedgerBehindError
-from lakebound.ledger.entry import ENTRY_KEY, Offsets, count, missing
+from lakebound.ledger.entry import Offsets, count, missing
 from lakebound.spec.table import TableSpec
-from lakebound.storage.location import Location
-from lakebound.tables.fence import epoch_of
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, ReconstructedCoverage, Table
 from lakebound.tables.target import LandingTarget
+
+_EPOCHS: PerFormat[Callable[[TableSpec, Places], int | None]] = PerFormat("lakebound.tables", "epoch:remembered_epoch")
 
 
 @runtime_checkable
@@ -39,8 +41,8 @@ def rows_beyond(table: LandingTarget, view: LedgerView) -> Offsets:
 
 
 def txn_epoch(spec: TableSpec, places: Places) -> int | None:
-    """Return the epoch in a Delta log's ``txn``, which no log clean-up removes; None for other formats, or without one."""
-    return _read_txn_epoch(places.folder(spec)) if spec.format == "delta" else None
+    """Return the epoch that the table keeps beside its entries, where no clean-up removes it; None where it keeps none."""
+    return _EPOCHS.of(spec.format)(spec, places)
 
 
 def check_rows_known(table: LandingTarget, view: LedgerView) -> None:
@@ -98,10 +100,3 @@ def read_not_behind(table: Table, places: Places) -> LedgerView:
                 raise
         else:
             return view
-
-
-def _read_txn_epoch(folder: Location) -> int | None:
-    from lakebound.tables.delta.open import open_at
-
-    version = open_at(folder).transaction_version(ENTRY_KEY)
-    return None if version is None else epoch_of(version)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.places import Places
 
@@ -334,14 +334,9 @@ class Table(Protocol):
         """Do what keeps the next commits cheap and may run beside them (Delta: write a log checkpoint when one is due)."""
 
 
-_IMPLEMENTATIONS = {
-    "delta": "lakebound.tables.delta.table:DeltaLakeTable",
-    "iceberg": "lakebound.tables.iceberg.table:IcebergTable",
-}
+_TABLES: PerFormat[Callable[[TableSpec, Places], Table]] = PerFormat("lakebound.tables", "table:open_table")
 
 
 def open_table(spec: TableSpec, places: Places) -> Table:
     """Return the table of a spec; its library is imported only now, and nothing is read or made yet."""
-    module, _, name = _IMPLEMENTATIONS[spec.format].partition(":")
-    table: Table = getattr(import_module(module), name)(spec, places)
-    return table
+    return _TABLES.of(spec.format)(spec, places)

@@ -9,6 +9,7 @@ from lakebound.errors import LakeboundError
 from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import Places
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ def catalog_problems(places: Places, tables: Iterable[TableSpec]) -> list[str]:
 
     Args:
         places: Of the pipelines that name the warehouse.
-        tables: Their tables; of those in Iceberg's format the catalog is asked.
+        tables: Their tables; of those that a catalog names it is asked.
     """
-    wanted = [table for table in tables if table.format == "iceberg"]
+    wanted = [table for table in tables if rules_of(table.format).has_catalog]
     catalog = places.warehouse.catalog
     if not wanted or (isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite):
         return []

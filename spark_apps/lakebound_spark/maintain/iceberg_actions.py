@@ -57,7 +57,7 @@ class RewriteFailedError(LakeboundError):
 
 
 class IcebergActions:
-    """A ``lakebound.operations.maintenance.table_engine.IcebergRewriter``."""
+    """A ``lakebound.operations.maintenance.format_steps.SparkRewriter``."""
 
     def __init__(self, session: SparkSession, places: Places, control: ControlFolder) -> None:
         self._session: Any = session

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from lakebound.errors import LakeboundError
+from lakebound.spec.reference import ReferenceSpec
+from lakebound.tables.places import Places
+from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.reference.rules import MOST_BYTES, size_problem
 
 MOST_TEXT_BYTES = 4 * MOST_BYTES
@@ -50,3 +54,19 @@ def check_size(rows: int | None, text_bytes: int = 0) -> None:
     """
     if problem := size_problem(rows, text_bytes if text_bytes > MOST_TEXT_BYTES else 0):
         raise UnusableReferenceError(problem)
+
+
+def normalised(rows: pa.Table) -> pa.Table:
+    """Return rows in the types that tables have."""
+    return rows.cast(normalise_schema(rows.schema))
+
+
+def in_folder(spec: ReferenceSpec, places: Places) -> Path:
+    """Return the path, links followed: who writes YAML cannot read other files of the machine."""
+    folder = places.references.resolve() if places.references is not None else None
+    path = (folder / (spec.path or "")).resolve() if folder is not None else None
+    if folder is None or path is None or not path.is_relative_to(folder) or path == folder:
+        raise UnusableReferenceError(f"{spec.path} is not in the folder {folder}; put it there, or set LAKEBOUND_REFERENCES")
+    if not path.exists():
+        raise UnusableReferenceError(f"there is no {path}")
+    return path

@@ -6,31 +6,25 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound.errors import ReferenceRefusedError
 from lakebound.redaction import redacted
 from lakebound.spec.reference import ReferenceSpec
-from lakebound.spec.table import TableSpec
-from lakebound.storage.location import Location
-from lakebound.tables.delta.open import open_delta
-from lakebound.tables.iceberg.open import open_catalog
+from lakebound.spec.table import TABLE_FORMATS
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
-from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.reference import csv_files
-from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
+from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size, in_folder, normalised
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
 
-if TYPE_CHECKING:
-    from pyiceberg.table import Table as IcebergTable
-
+_LOOKS: PerFormat[Callable[[ReferenceSpec, Places], Version]] = PerFormat("lakebound_spark.reference", "look")
+_LOADS: PerFormat[Callable[[ReferenceSpec, Places], Loaded]] = PerFormat("lakebound_spark.reference", "load")
 _SUFFIXES = {"parquet": ".parquet", "csv": ".csv"}
 
 
@@ -87,10 +81,9 @@ def make_source(name: str, spec: ReferenceSpec, places: Places) -> Source:
         spec: As it is declared.
         places: Those of the pipeline.
     """
-    if spec.format == "delta":
-        return Source(name, spec, lambda: _delta(spec, places)[1], lambda: _load_delta(spec, places))
-    if spec.format == "iceberg":
-        return Source(name, spec, lambda: _iceberg(spec, places)[1], lambda: _load_iceberg(spec, places))
+    if spec.format in TABLE_FORMATS:
+        look, load = _LOOKS.of(spec.format), _LOADS.of(spec.format)
+        return Source(name, spec, lambda: look(spec, places), lambda: load(spec, places))
     if spec.format == "postgres":
         from lakebound_spark.reference import postgres  # few pipelines have it, and its client takes 0.2 s to import
 
@@ -123,44 +116,6 @@ def types_of(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
 
 
-def _delta(spec: ReferenceSpec, places: Places) -> tuple[DeltaTable, Version]:
-    folder = places.folder(_table(spec)) if spec.name else Location(str(_in_folder(spec, places)))
-    try:
-        handle = open_delta(folder, spec.told)
-    except TableNotFoundError as exc:
-        raise UnusableReferenceError(f"there is no Delta table at {folder}") from exc
-    return handle, Version(str(handle.version()), f"{handle.metadata().id}@{handle.version()}")
-
-
-def _load_delta(spec: ReferenceSpec, places: Places) -> Loaded:
-    handle, version = _delta(spec, places)
-    counts = pa.table(handle.get_add_actions(flatten=True))["num_records"].to_pylist()
-    check_size(None if None in counts else sum(counts))
-    return Loaded(version, _normalised(handle.to_pyarrow_table()))
-
-
-def _iceberg(spec: ReferenceSpec, places: Places) -> tuple[IcebergTable, Version]:
-    from pyiceberg.exceptions import NoSuchTableError
-
-    table = _table(spec)
-    try:
-        loaded = open_catalog(places.read_only()).load_table((table.namespace, table.short_name))
-    except NoSuchTableError as exc:
-        raise UnusableReferenceError(f"there is no Iceberg table {table.namespace}.{table.short_name} in the catalog") from exc
-    snapshot = loaded.current_snapshot()
-    text = "empty" if snapshot is None else str(snapshot.snapshot_id)
-    return loaded, Version(text, f"{loaded.metadata.table_uuid}@{text}")
-
-
-def _load_iceberg(spec: ReferenceSpec, places: Places) -> Loaded:
-    loaded, version = _iceberg(spec, places)
-    snapshot = loaded.current_snapshot()
-    told = None if snapshot is None or snapshot.summary is None else snapshot.summary.additional_properties.get("total-records")
-    check_size(None if told is None else int(told))
-    scan = loaded.scan() if snapshot is None else loaded.scan(snapshot_id=snapshot.snapshot_id)
-    return Loaded(version, _normalised(scan.to_arrow()))
-
-
 def _load_files(spec: ReferenceSpec, places: Places) -> Loaded:
     files = _files(spec, places)
     version = _files_version(files)
@@ -183,7 +138,7 @@ def _read_parquet(file: Path) -> pa.Table:
         rows = pq.ParquetFile(file).read()
     except pa.ArrowInvalid as exc:
         raise UnusableReferenceError(f"{file.name} is not a whole file of Parquet; write it again") from exc
-    return _normalised(rows)
+    return normalised(rows)
 
 
 def _read_csv(spec: ReferenceSpec, file: Path) -> pa.Table:
@@ -191,7 +146,7 @@ def _read_csv(spec: ReferenceSpec, file: Path) -> pa.Table:
     if spec.csv_schema is not None:
         declared = cast(StructType, StructType.fromDDL(spec.csv_schema))
         types = {field.name: _in_csv(field.type) for field in to_arrow_schema(declared)}
-    return _normalised(csv_files.rows_of(file, types))
+    return normalised(csv_files.rows_of(file, types))
 
 
 def _in_csv(kind: pa.DataType) -> pa.DataType:
@@ -200,28 +155,8 @@ def _in_csv(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
 
 
-def _normalised(rows: pa.Table) -> pa.Table:
-    return rows.cast(normalise_schema(rows.schema))
-
-
-def _table(spec: ReferenceSpec) -> TableSpec:
-    assert spec.name is not None and spec.format in ("delta", "iceberg")
-    return TableSpec(format="delta" if spec.format == "delta" else "iceberg", name=spec.name)
-
-
-def _in_folder(spec: ReferenceSpec, places: Places) -> Path:
-    """Return the path, links followed: who writes YAML cannot read other files of the machine."""
-    folder = places.references.resolve() if places.references is not None else None
-    path = (folder / (spec.path or "")).resolve() if folder is not None else None
-    if folder is None or path is None or not path.is_relative_to(folder) or path == folder:
-        raise UnusableReferenceError(f"{spec.path} is not in the folder {folder}; put it there, or set LAKEBOUND_REFERENCES")
-    if not path.exists():
-        raise UnusableReferenceError(f"there is no {path}")
-    return path
-
-
 def _files(spec: ReferenceSpec, places: Places) -> list[Path]:
-    path = _in_folder(spec, places)
+    path = in_folder(spec, places)
     if path.is_file():
         return [path]
     found = sorted(file for file in path.iterdir() if file.suffix == _SUFFIXES[spec.format] and file.name[0] not in "._")

@@ -17,6 +17,7 @@ from lakebound.landing.lineage_settings import LineageSettings
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.entry import high_water_marks
 from lakebound.spec.table import TableSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import Places
 from lakebound_spark.batch.targets import Target
 
@@ -92,11 +93,10 @@ def lineage_table(target: Target, places: Places) -> LineageTable:
     """
     spec, folder, catalog = target.table.spec, target.table.layout().folder, places.warehouse.catalog
     assert isinstance(spec, TableSpec), "a topic is no table"
-    if spec.format == "delta":
-        return LineageTable(spec.id, folder_name(folder.address), None, "delta", target.table.schema())
-    alias = catalog_name(catalog, spec) if catalog is not None else None
-    # The files of an Iceberg table are in the folder ``data`` of its location.
-    return LineageTable(spec.id, folder_name(folder.parent.address), alias, "iceberg", target.table.schema())
+    rules = rules_of(spec.format)
+    alias = catalog_name(catalog, spec) if rules.has_catalog and catalog is not None else None
+    name = folder_name(rules.table_folder(folder).address)
+    return LineageTable(spec.id, name, alias, spec.format, target.table.schema())
 
 
 def landed_so_far(targets: Sequence[Target], quarantine: Target) -> Mapping[str, Landed]:

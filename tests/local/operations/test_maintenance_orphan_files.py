@@ -13,11 +13,11 @@ from tests.support.tables.local_tables import genesis, lander, offsets
 from tests.support.tables.maintained import compaction, content, rewrite_iceberg, small_commits
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.delta.needed_names import UnknownCheckpointError
 from lakebound.operations.maintenance.engines import TableGoneError
 from lakebound.operations.maintenance.iceberg.reach import ManifestUnreadableError
 from lakebound.operations.maintenance.orphan_files import (
     LinkedQuarantineError,
-    UnknownCheckpointError,
     list_files,
     put_back,
     remove_orphans,

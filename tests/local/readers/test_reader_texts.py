@@ -16,7 +16,7 @@ from tests.support.tables.local_tables import Lander, lander, make_table, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
-from lakebound.operations.maintenance.orphan_files import _delta_names
+from lakebound.operations.maintenance.delta.needed_names import needed_names
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.put import put
@@ -90,5 +90,5 @@ def test_a_commit_of_others_whose_texts_hold_line_ends_of_unicode_is_read(at: Pl
     tip = put(path, tip, json.dumps({"commitInfo": info}, ensure_ascii=False) + "\n", spec.id)
     newest = next(iter(open_table(spec, at).history().versions()))
     assert (newest.version, newest.committed_at_ms) == (str(tip.version), 1)
-    assert len({name for name in _delta_names(path, spec.id) if name.startswith("t-")}) == 2 * len(TEXTS)
+    assert len({name for name in needed_names(spec, at, path) if name.startswith("t-")}) == 2 * len(TEXTS)
     assert open_table(spec, at).look_back(newest.version).missing_files == ()

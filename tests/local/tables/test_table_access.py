@@ -9,7 +9,8 @@ from tests.support.readers.frames import rows_in
 from tests.support.tables.local_tables import lander, make_table, with_catalog
 
 from lakebound.spec.table import TableSpec
-from lakebound.tables.access import access_of, catalog_of
+from lakebound.tables.access import access_of
+from lakebound.tables.iceberg.access import catalog_of
 from lakebound.tables.places import Places
 
 TOOLS = {"delta": ["pandas", "Polars", "DuckDB"], "iceberg": ["PyIceberg", "pandas", "Polars", "DuckDB"]}

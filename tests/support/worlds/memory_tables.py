@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from lakebound.errors import CatalogBehindError, CommitRefusedError, NoLedgerError, TableFeatureError, TableRestoredError
@@ -161,7 +160,6 @@ class Lake:
         """Return a new handle."""
         return MemoryTable(spec, self.stored.setdefault(spec.id, Stored(exists=False)))
 
-    def txn_epoch_at(self, path: Path) -> int | None:
-        """Return what the log of the Delta table at a path remembers."""
-        name = f"{path.parent.name}.{path.name}"
-        return self.stored[f"delta:{name}"].txn_epoch
+    def remembered_epoch(self, spec: TableSpec, places: Places) -> int | None:
+        """Stand in for ``lakebound.tables.delta.epoch.remembered_epoch``."""
+        return self.stored[spec.id].txn_epoch

@@ -158,7 +158,7 @@ class IcebergHistory(History):
         return {snapshot["snapshot-id"] for snapshot in self.body["snapshots"]}
 
     def versions(self) -> list[TableVersion]:
-        """Return what ``lakebound.tables.table.Table.versions`` yields: newest first."""
+        """Return what ``lakebound.tables.history.History.versions`` yields: newest first."""
         return [
             TableVersion(str(one["snapshot-id"]), one["timestamp-ms"], self.commits[one["snapshot-id"]].entry())
             for one in reversed(self.body["snapshot-log"])
@@ -220,7 +220,7 @@ class DeltaHistory(History):
         )
 
     def versions(self) -> list[TableVersion]:
-        """Return what ``lakebound.tables.table.Table.versions`` yields: newest first."""
+        """Return what ``lakebound.tables.history.History.versions`` yields: newest first."""
         return [
             TableVersion(str(number), self.commits[number].at_ms, self.commits[number].entry())
             for number in reversed(self.known())

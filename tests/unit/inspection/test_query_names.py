@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from lakebound.cli.query import plain, text
-from lakebound.inspection.query import Format, NotAQueryError, check_reads_only, may_be_named, names_of, resolve
-from lakebound.spec.table import TableSpec
+from lakebound.inspection.query import NotAQueryError, check_reads_only, may_be_named, names_of, resolve
+from lakebound.spec.table import TableFormat, TableSpec
 
 DELTA = TableSpec(format="delta", name="sales.orders")
 ICEBERG = TableSpec(format="iceberg", name="sales.orders")
@@ -70,7 +70,7 @@ def test_a_table_without_a_namespace_is_in_default() -> None:
         ("select 1", None, []),
     ],
 )
-def test_only_tables_that_may_be_meant_are_opened(sql: str, chosen: Format | None, meant: list[TableSpec]) -> None:
+def test_only_tables_that_may_be_meant_are_opened(sql: str, chosen: TableFormat | None, meant: list[TableSpec]) -> None:
     assert [table for table in (DELTA, ICEBERG, ALONE) if may_be_named(sql, table, chosen)] == meant
 
 

@@ -67,10 +67,10 @@ def test_two_half_full_files_are_not_split_anew_for_each_crumb(table: str) -> No
 
 def test_what_is_rewritten_can_be_bounded() -> None:
     present = files([(100 + number) * KIB for number in range(60)])
-    whole, part = pack(present, SPEC, is_delta=False), pack(present, SPEC, is_delta=False, max_bytes=3 * MIB)
+    whole, part = pack(present, SPEC, joins_neighbours=False), pack(present, SPEC, joins_neighbours=False, max_bytes=3 * MIB)
     assert whole is not None and part is not None
     assert part.cost_bytes <= 3 * MIB < whole.cost_bytes and part.below_bytes < whole.below_bytes
-    assert pack(files([MIB] * 60), SPEC, is_delta=False, max_bytes=3 * MIB) is None, "no bound lies between equal sizes"
+    assert pack(files([MIB] * 60), SPEC, joins_neighbours=False, max_bytes=3 * MIB) is None, "no bound lies between equal sizes"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from deltalake.exceptions import DeltaProtocolError
 
 from lakebound.errors import LakeboundError, RowsNotReadError
 from lakebound.first_line import first_line
-from lakebound.inspection.query import check_reads_no_file, scan_table
+from lakebound.inspection.query import check_reads_no_file
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
+from lakebound.tables.lazy_frame import scan_table
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -22,16 +22,22 @@ from lakebound.operations.erase.plan import (
     RepeatedPositionsError,
     remaining,
 )
-from lakebound.operations.maintenance.history import TablePast
-from lakebound.operations.maintenance.keep import vacuum_retention_seconds
+from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 from lakebound.tables.erased import check_size, erased_rows
 from lakebound.tables.erasing import ErasesRows
+from lakebound.tables.format_rules import rules_of
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import Table, open_table
+
+_SHOWN: PerFormat[Callable[[str, MaintenanceSpec, Mapping[str, str], int], float]] = PerFormat(
+    "lakebound.operations.maintenance", "retention:shown_for_seconds"
+)
+_ENDS_BY: PerFormat[str] = PerFormat("lakebound.operations.maintenance", "retention:ENDS_BY")
 
 
 @dataclass(frozen=True)
@@ -126,15 +132,8 @@ def _kept(spec: PipelineSpec, table: Table) -> str:
     policy, now_ms, name = spec.maintenance, int(time.time() * 1000), table.spec.id
     if not policy.enabled:
         return f"{name}: older versions show the rows until you expire them: the pipeline's maintenance is off"
-    if table.spec.format == "delta":
-        seconds = vacuum_retention_seconds(TablePast(table=name), policy, table.properties(), now_ms, is_full=False)
-        step = "VACUUM"
-    else:
-        history = policy.history
-        seconds = max(
-            history.keep_all_seconds, history.keep_minutely_seconds, history.keep_hourly_seconds, history.undo_seconds
-        )
-        step = "snapshot expiry"
+    seconds = _SHOWN.of(table.spec.format)(name, policy, table.properties(), now_ms)
+    step = _ENDS_BY.of(table.spec.format)
     return (
         f"{name}: older versions show the rows, and their files hold them, until maintenance's {step}: of a run after "
         f"{in_utc(int(now_ms + seconds * 1000))}, or later if a registered reader or a tag needs an older version"
@@ -155,6 +154,7 @@ def _notes(found: Mapping[str, Matches]) -> list[str]:
 
 
 def _readers(held: Sequence[_Held]) -> list[str]:
-    options = {"delta": "skipChangeCommits", "iceberg": "streaming-skip-overwrite-snapshots"}
-    formats = sorted({one.table.spec.format for one in held} & {*options})
-    return [f"Spark's streaming readers of a {name} table stop at this commit without {options[name]}" for name in formats]
+    options = {name: rules_of(name).skips_changes for name in sorted({one.table.spec.format for one in held})}
+    return [
+        f"Spark's streaming readers of a {name} table stop at this commit without {option}" for name, option in options.items()
+    ]

@@ -8,6 +8,7 @@ from math import ceil
 
 from lakebound.operations.maintenance.history import PastRun
 from lakebound.operations.maintenance.packing import Packing, pack, small_below
+from lakebound.operations.maintenance.planning_rules import planning_of
 from lakebound.operations.maintenance.steps import Compact
 from lakebound.operations.maintenance.wording import count_words, size_words
 from lakebound.spec.maintenance import DAY_SECONDS, MaintenanceSpec
@@ -46,7 +47,7 @@ class Candidate:
         """Return the step, or a part of it that rewrites at most ``max_bytes``; None where there is none."""
         if self.step.cost_bytes <= max_bytes:
             return self.step
-        if self.step.with_deletes or (_is_delta(self.step.table) and self.step.order_by):
+        if self.step.with_deletes or (planning_of(self.step.table).orders_whole_partitions and self.step.order_by):
             return None
         return _rewrite(self.step.table, self.partition, self.policy, self.why, max_bytes)
 
@@ -64,8 +65,8 @@ def candidates(
         policy: What the pipeline's YAML asks for.
         now_ms: Epoch milliseconds.
     """
-    if _is_delta(facts.table) and _is_spark_only(facts):
-        return (), (f"{facts.table}: not compacted, as deletion vectors or column mapping are switched on",)
+    if why_not := planning_of(facts.table).not_compacted(facts):
+        return (), (f"{facts.table}: {why_not}",)
     found: list[Candidate] = []
     left: dict[str, list[str]] = {}
     for partition in facts.partitions:
@@ -105,7 +106,7 @@ def _due(table: str, partition: PartitionFacts, runs: PastRun, policy: Maintenan
     """Return the partition's compaction, or why it is left; empty where nobody would expect one."""
     spec = policy.compaction
     is_closed = _newest_age_seconds(partition, now_ms) >= spec.hot_seconds
-    if _is_delta(table) and partition.delete_files:
+    if partition.delete_files and not planning_of(table).rewrites_deletes:
         return "deletion vectors, which only Spark knows: run its REORG or OPTIMIZE while the pipeline is stopped"
     why = ""
     step = _ordering(table, partition, runs, policy, now_ms) or _undeleting(table, partition, runs, policy, now_ms)
@@ -141,8 +142,8 @@ def _trigger(partition: PartitionFacts, policy: MaintenanceSpec, now_ms: int, *,
 
 
 def _rewrite(table: str, partition: PartitionFacts, policy: MaintenanceSpec, why: str, max_bytes: int | None) -> Compact | None:
-    spec, is_delta = policy.compaction, _is_delta(table)
-    found = pack(partition.files, spec, is_delta=is_delta, max_bytes=max_bytes)
+    spec, rules = policy.compaction, planning_of(table)
+    found = pack(partition.files, spec, joins_neighbours=rules.joins_neighbours, max_bytes=max_bytes)
     if found is None:
         return None
     return Compact(
@@ -153,7 +154,7 @@ def _rewrite(table: str, partition: PartitionFacts, policy: MaintenanceSpec, why
         partition=partition.values,
         below_bytes=found.below_bytes,
         target_file_bytes=spec.target_file_bytes,
-        order_by=() if is_delta else spec.sort_by,
+        order_by=() if rules.orders_whole_partitions else spec.sort_by,
     )
 
 
@@ -162,12 +163,14 @@ def _what(found: Packing) -> str:
 
 
 def _ordering(table: str, partition: PartitionFacts, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> Compact | None:
-    """Return the Z-ordering of a whole partition, for Delta can order no less.
+    """Return the Z-ordering of a whole partition, where the format can order no less.
 
     It is done once the partition has got nothing for a while, and again when as many bytes have come as were in order.
     """
     spec, age = policy.compaction, _newest_age_seconds(partition, now_ms)
-    if not (_is_delta(table) and spec.zorder_by and spec.max_age_seconds <= age < _ORDER_WITHIN_SECONDS):
+    if not (
+        planning_of(table).orders_whole_partitions and spec.zorder_by and spec.max_age_seconds <= age < _ORDER_WITHIN_SECONDS
+    ):
         return None
     ordered_at_ms = runs.ordered_at_ms.get(partition.name, -1)
     size = sum(file.size_bytes for file in partition.files)
@@ -180,9 +183,9 @@ def _ordering(table: str, partition: PartitionFacts, runs: PastRun, policy: Main
 
 
 def _undeleting(table: str, partition: PartitionFacts, runs: PastRun, policy: MaintenanceSpec, now_ms: int) -> Compact | None:
-    """Return the rewrite of an Iceberg partition that rids readers of its delete files; once a day at most."""
+    """Return the rewrite of a partition that rids readers of its delete files; once a day at most."""
     rested = _rested_seconds(partition, runs, now_ms)
-    if partition.delete_files <= policy.compaction.max_delete_files or _is_delta(table):
+    if partition.delete_files <= policy.compaction.max_delete_files or not planning_of(table).rewrites_deletes:
         return None
     if rested is not None and rested < _DELETES_EVERY_SECONDS:
         return None
@@ -210,16 +213,6 @@ def _newest_age_seconds(partition: PartitionFacts, now_ms: int) -> float:
 def _rested_seconds(partition: PartitionFacts, runs: PastRun, now_ms: int) -> float | None:
     last = runs.compacted_at_ms.get(partition.name)
     return None if last is None else (now_ms - last) / 1000
-
-
-def _is_spark_only(facts: TableFacts) -> bool:
-    """Whether a Delta table's properties let its files hold other rows, or columns, than the table."""
-    vectors = facts.properties.get("delta.enableDeletionVectors", "false").strip().lower()
-    return vectors == "true" or facts.properties.get("delta.columnMapping.mode", "none").strip().lower() != "none"
-
-
-def _is_delta(table: str) -> bool:
-    return table.startswith("delta:")
 
 
 def _left(table: str, reason: str, names: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ class TablePast(Frozen):
     problems: tuple[str, ...] = ()
 
     def over_time(self) -> tuple[tuple[int, Version], ...]:
-        """Return since when each version was what the table was, oldest first: what ``Table.versions`` yields, and before it
+        """Return since when each version was what the table was, oldest first: what ``History.versions`` yields, and before it
         what is no longer logged."""
         known = {version.version: version for version in self.versions}
         logged = [(at_ms, known[version]) for at_ms, version in self.current_since if version in known]

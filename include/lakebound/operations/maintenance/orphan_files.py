@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from lakebound.control.folder import read_json, write_json
 from lakebound.errors import LakeboundError
-from lakebound.operations.maintenance.engines import TableGoneError, told
-from lakebound.operations.maintenance.iceberg.reach import needed
+from lakebound.operations.maintenance.engines import told
 from lakebound.operations.maintenance.orphans import QUARANTINE, ListedFile, orphans, relative_path
 from lakebound.operations.maintenance.refusals import ORPHANS_STAY
 from lakebound.operations.maintenance.steps import RemoveOrphans, StepEffect
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
-from lakebound.storage.requests import ahead
-from lakebound.tables.delta.checkpoints import DeltaLogFile, log_names, parse, whole_checkpoints
-from lakebound.tables.delta.features import check_may
-from lakebound.tables.delta.log import commit_lines
-from lakebound.tables.delta.open import open_delta, read_shape
-from lakebound.tables.iceberg.metadata import read_table
-from lakebound.tables.iceberg.open import open_catalog
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 
 RECORD = "moved.json"
 _NEVER = ("deletion_vector_", "version-hint")
 """Starts of names that versions refer to in other ways than by the file's path."""
+
+_PLACES: PerFormat[Callable[[TableSpec, Places], Location]] = PerFormat(
+    "lakebound.operations.maintenance", "needed_names:place_of"
+)
+_NAMES: PerFormat[Callable[[TableSpec, Places, Location], Iterator[str]]] = PerFormat(
+    "lakebound.operations.maintenance", "needed_names:needed_names"
+)
 
 
 class LinkedQuarantineError(LakeboundError):
@@ -53,16 +47,6 @@ class OrphansInStoreError(LakeboundError):
         super().__init__(f"table {table}: {ORPHANS_STAY}")
 
 
-class UnknownCheckpointError(LakeboundError):
-    """The log has checkpoints of a kind that is not read here."""
-
-    def __init__(self, table: str, name: str) -> None:
-        super().__init__(
-            f"table {table}: log checkpoint {name} is of a kind that Lakebound does not read, and it may name files that the "
-            f"log does not; no orphans are moved. Set the table property delta.checkpointPolicy to classic"
-        )
-
-
 def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id: str, staged_before_ms: int) -> StepEffect:
     """Find the table's orphans; in the mode ``quarantine`` move them aside, and delete what lay there long.
 
@@ -78,7 +62,7 @@ def remove_orphans(table: TableSpec, step: RemoveOrphans, places: Places, run_id
         TableFeatureError: It has a feature under which it is not known which files are needed.
         LakeboundError: It cannot be told which files are needed: nothing is moved then.
     """
-    place = _place_of(table, places)
+    place = _PLACES.of(table.format)(table, places)
     if not place.is_local:
         return _look_in_store(table, step, place, places, min(step.older_than_ms, staged_before_ms))
     root = place.path
@@ -111,7 +95,7 @@ def _look_in_store(table: TableSpec, step: RemoveOrphans, root: Location, places
         for file, found in root.list()
         if not file.name.startswith(_NEVER)
     ]
-    names = _delta_names(root, table.id) if table.format == "delta" else _iceberg_names(table, places)
+    names = _NAMES.of(table.format)(table, places, root)
     known = frozenset(path for name in names if (path := _path_in_store(name, root, places, table.id)) is not None)
     found = orphans(listed, known, bound_ms, table=table.id, folder=root.address)
     note = f"{len(found)} orphans, {sum(file.size_bytes for file in found)} bytes; nothing was moved" if found else ""
@@ -124,21 +108,6 @@ def _path_in_store(name: str, root: Location, places: Places, table: str) -> str
         return relative_path(name, (root.address,), table)
     file = places.file_at(name)
     return file.relative_to(root) if file.address.startswith(f"{root.address}/") else None
-
-
-def _place_of(table: TableSpec, places: Places) -> Location:
-    if table.format == "delta":
-        folder = places.folder(table)
-        if not DeltaTable.is_deltatable(folder.address, folder.delta_options):
-            raise TableGoneError(table.id)
-        _log_files(folder, table.id)  # says more of an unknown checkpoint than who cannot open the table
-        check_may(table.id, read_shape(open_delta(folder, table.id)), "vacuum")
-        return folder
-    found = read_table(open_catalog(places), table, places)
-    if found is None:
-        raise TableGoneError(table.id)
-    # A catalog may say it with a slash at its end.
-    return places.file_at(found[1]["location"].rstrip("/"))
 
 
 def list_files(root: Path) -> Iterator[ListedFile]:
@@ -161,7 +130,7 @@ def list_files(root: Path) -> Iterator[ListedFile]:
 def referenced(table: TableSpec, places: Places, root: Path) -> frozenset[str]:
     """Return everything below the folder that any version names, relative to it."""
     folders = (str(root), str(root.resolve()))
-    names = _delta_names(Location(str(root)), table.id) if table.format == "delta" else _iceberg_names(table, places)
+    names = _NAMES.of(table.format)(table, places, Location(str(root)))
     return frozenset(path for path in (relative_path(name, folders, table.id) for name in names) if path is not None)
 
 
@@ -232,58 +201,3 @@ def _remove_empty(folder: Path, below: Path) -> None:
         except OSError:
             return
         folder = folder.parent
-
-
-def _delta_names(root: Location, table: str) -> Iterator[str]:
-    """Yield what the log names: in its commits and in all its whole checkpoints, as it stands there and decoded."""
-    log, files = root / "_delta_log", _log_files(root, table)
-    commits = (log / file.name for file in files if file.is_commit)
-    for content in map(Location.read, commits) if root.is_local else ahead(Location.read, commits):
-        for line in commit_lines(content.decode()):
-            if '"path"' in line:
-                yield from _both(_action_paths(json.loads(line)))
-    for names in whole_checkpoints(files).values():
-        for name in names:
-            yield from _both(_checkpoint_paths(log / name))
-
-
-def _log_files(root: Location, table: str) -> list[DeltaLogFile]:
-    """Return the files of a log, all of which are of a kind that is read here."""
-    there = log_names(root)
-    files = [file for file in map(parse, there) if file is not None]
-    known = {file.name for file in files}
-    for name in there:
-        if ".checkpoint." in name and name not in known:
-            raise UnknownCheckpointError(table, name)
-    return files
-
-
-def _action_paths(action: dict[str, Any]) -> Iterator[str]:
-    for kind in ("add", "remove", "cdc"):
-        if kind in action:
-            yield action[kind]["path"]
-
-
-def _checkpoint_paths(file: Location) -> Iterator[str]:
-    with pq.ParquetFile(file.path if file.is_local else pa.BufferReader(file.read())) as checkpoint:
-        rows = checkpoint.read(["add.path", "remove.path"]).to_pylist()
-    for row in rows:
-        for action in row.values():
-            if action and action["path"]:
-                yield action["path"]
-
-
-def _both(names: Iterator[str]) -> Iterator[str]:
-    for name in names:
-        yield name
-        if "%" in name:
-            yield unquote(name)
-
-
-def _iceberg_names(table: TableSpec, places: Places) -> Iterator[str]:
-    found = read_table(open_catalog(places), table, places)
-    if found is None:
-        raise TableGoneError(table.id)
-    location, body = found
-    yield location
-    yield from needed(body, places)

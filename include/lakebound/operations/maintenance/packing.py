@@ -47,13 +47,15 @@ class Packing:
         return self.files_taken - self.files_written
 
 
-def pack(files: Sequence[FileFacts], spec: CompactionSpec, *, is_delta: bool, max_bytes: int | None = None) -> Packing | None:
+def pack(
+    files: Sequence[FileFacts], spec: CompactionSpec, *, joins_neighbours: bool, max_bytes: int | None = None
+) -> Packing | None:
     """Return the largest rewrite that is worth it; None where none removes at least ``min_files_removed``.
 
     Args:
         files: Of the partition.
         spec: What is small, and what the files should be.
-        is_delta: Delta's engine joins neighbours in time up to the target's size; Iceberg's splits evenly.
+        joins_neighbours: The engine joins neighbours in time up to the target's size, as Delta's; Iceberg's splits evenly.
         max_bytes: What it may rewrite at most.
     """
     limit = small_below(spec)
@@ -68,7 +70,7 @@ def pack(files: Sequence[FileFacts], spec: CompactionSpec, *, is_delta: bool, ma
         if (max_bytes is not None and total > max_bytes) or largest > tried:
             continue
         below = sizes[count] if count < len(small) else limit
-        found = _delta(small[:count], below, spec) if is_delta else _iceberg(sizes[:count], total, below, spec)
+        found = _delta(small[:count], below, spec) if joins_neighbours else _iceberg(sizes[:count], total, below, spec)
         if found is not None and found.files_removed >= spec.min_files_removed:
             return found
         tried = largest * _NEXT_TRIED

@@ -7,28 +7,19 @@ from dataclasses import dataclass
 
 from lakebound.operations.maintenance.compaction import Candidate, candidates, take
 from lakebound.operations.maintenance.history import PastRun, TablePast
-from lakebound.operations.maintenance.keep import clean_before, expirable, vacuum_retention_seconds
 from lakebound.operations.maintenance.packing import small_below
+from lakebound.operations.maintenance.planning_rules import PlannedTable, planning_of
 from lakebound.operations.maintenance.property_warnings import property_warnings
 from lakebound.operations.maintenance.refusals import NOTHING_REFUSED, Refusals
 from lakebound.operations.maintenance.steps import (
-    CheckpointLog,
-    CleanLog,
     Compact,
-    ExpireSnapshots,
     MaintenancePlan,
     MaintenanceStep,
     RemoveOrphans,
-    RewriteManifests,
-    RewritePositionDeletes,
-    Vacuum,
 )
-from lakebound.operations.maintenance.wording import count_words
-from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MaintenanceSpec
+from lakebound.operations.maintenance.wording import age_seconds, ago, count_words
+from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.tables.health import TableFacts
-
-_MIN_CLEANED_COMMITS = 50
-"""Of a Delta log: the streams write a log checkpoint so often, and the log is cut off at one."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +94,10 @@ def _finish(one: TableSituation, compactions: Sequence[Compact], policy: Mainten
     if why_not or one.facts is None or one.past is None:
         return TableSteps(left=(f"{one.table}: {why_not}",))
     facts, past = one.facts, one.past
-    if _is_delta(facts):
-        steps: list[MaintenanceStep] = [*compactions, *_delta(facts, past, one.runs, policy, now_ms, compactions)]
-    else:
-        by_spark = [] if one.refusals.sparks else _iceberg(facts, policy, compactions)
-        steps = [*_expiry(facts, past, policy, now_ms), *compactions, *by_spark]
+    rules, planned = planning_of(one.table), PlannedTable(facts, past, one.runs, policy, now_ms)
+    steps = [*rules.before(planned), *compactions, *rules.after(planned, compactions)]
+    if not one.refusals.sparks:
+        steps += rules.by_spark(facts, policy, compactions)
     looking = list(_orphans(facts, past, one.runs, policy, now_ms))
     steps += [step for step in looking if not _is_refused(step, one.refusals)]
     left = [*_refused(one, facts, looking, policy, now_ms)]
@@ -123,7 +113,7 @@ def _refused(
 ) -> Iterator[str]:
     """Yield why steps that are due are not done."""
     is_due = _is_sparks(one.refusals, facts) and candidates(facts, one.runs, policy, now_ms)[0]
-    if one.refusals.sparks and (is_due or any(_iceberg(facts, policy, ()))):
+    if one.refusals.sparks and (is_due or any(planning_of(one.table).by_spark(facts, policy, ()))):
         yield one.refusals.sparks
     if any(_is_refused(step, one.refusals) for step in looking):
         yield one.refusals.moves
@@ -164,74 +154,16 @@ def _why_not(one: TableSituation) -> str:
     return "" if one.past.current is not None else "it has no commit yet"
 
 
-def _expiry(facts: TableFacts, past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iterator[MaintenanceStep]:
-    """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
-    ids = expirable(past, policy.history, facts.properties, now_ms)
-    if ids:
-        reason = f"maintenance.history no longer keeps {len(ids):,} of {count_words(len(past.versions), 'snapshot')}"
-        yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
-
-
-def _iceberg(facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
-    """Yield what follows the rewriting of data files: each step has less to do after the one before it."""
-    deletes = sum(partition.delete_files for partition in facts.partitions)
-    dangling = facts.metadata.dangling_delete_files
-    if deletes > policy.compaction.max_delete_files or dangling or any(step.with_deletes for step in compactions):
-        reason = count_words(deletes + dangling, "delete file")
-        reason += f", {dangling:,} of them without a data file to delete from" if dangling else ""
-        yield RewritePositionDeletes(table=facts.table, reason=reason, files_removed=dangling)
-    if facts.metadata.manifests > policy.max_manifests:
-        manifests = facts.metadata.manifests
-        reason = f"{manifests:,} manifests, more than {policy.max_manifests:,} (max_manifests)"
-        yield RewriteManifests(table=facts.table, reason=reason, files_removed=manifests - 1)
-
-
-def _delta(
-    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, compactions: Sequence[Compact]
-) -> Iterator[MaintenanceStep]:
-    tail = facts.metadata.log_tail_commits
-    if tail > policy.max_log_tail_commits:
-        reason = f"{tail:,} commits since the last log checkpoint, more than {policy.max_log_tail_commits:,}"
-        yield CheckpointLog(table=facts.table, reason=reason, files_removed=0)
-    if not past.problems:
-        yield from _vacuum(facts, past, runs, policy, now_ms, is_compacted=bool(compactions))
-    before = clean_before(past, policy.history, facts.properties, now_ms)
-    cleaned = 0 if before is None else sum(version.version < before for version in past.versions)
-    if before is not None and cleaned >= _MIN_CLEANED_COMMITS:
-        reason = f"{cleaned:,} of {len(past.versions):,} commits in the log are older than what is kept"
-        yield CleanLog(table=facts.table, reason=reason, before_version=before, files_removed=cleaned)
-
-
-def _vacuum(
-    facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int, *, is_compacted: bool
-) -> Iterator[MaintenanceStep]:
-    """Yield a VACUUM: FULL each week, else LITE each hour in which files were rewritten, and each day.
-
-    Where orphans are moved aside before they are deleted, FULL is never due: it would delete them at once.
-    """
-    since_full, since = _age(runs.vacuumed_full_at_ms, now_ms), _age(runs.vacuumed_at_ms, now_ms)
-    is_full = since_full >= policy.vacuum_full_every_seconds and policy.orphans.mode != "quarantine"
-    if is_full:
-        reason = "never done in full" if runs.vacuumed_full_at_ms is None else f"last done in full {_ago(since_full)} ago"
-    elif facts.metadata.tombstones and since >= (HOUR_SECONDS if is_compacted else DAY_SECONDS):
-        reason = f"{count_words(facts.metadata.tombstones, 'removed file')} in the log"
-    else:
-        return
-    seconds = vacuum_retention_seconds(past, policy, facts.properties, now_ms, is_full=is_full)
-    reason += f"; what was removed in the last {_ago(seconds)} stays"
-    yield Vacuum(table=facts.table, reason=reason, mode="full" if is_full else "lite", retention_seconds=seconds)
-
-
 def _orphans(
     facts: TableFacts, past: TablePast, runs: PastRun, policy: MaintenanceSpec, now_ms: int
 ) -> Iterator[RemoveOrphans]:
-    orphans, since = policy.orphans, _age(runs.orphans_at_ms, now_ms)
+    orphans, since = policy.orphans, age_seconds(runs.orphans_at_ms, now_ms)
     if orphans.mode == "off" or since < orphans.every_seconds or past.problems:
         return
-    reason = "never looked for" if runs.orphans_at_ms is None else f"last looked for {_ago(since)} ago"
+    reason = "never looked for" if runs.orphans_at_ms is None else f"last looked for {ago(since)} ago"
     yield RemoveOrphans(
         table=facts.table,
-        reason=f"{reason}; only files older than {_ago(orphans.min_age_seconds)} count",
+        reason=f"{reason}; only files older than {ago(orphans.min_age_seconds)} count",
         mode=orphans.mode,
         older_than_ms=now_ms - round(orphans.min_age_seconds * 1000),
         delete_quarantined_before_ms=now_ms - round(orphans.keep_quarantined_seconds * 1000),
@@ -242,21 +174,9 @@ def _slow_readers(past: TablePast, policy: MaintenanceSpec, now_ms: int) -> Iter
     """Yield the readers for which more is kept than the policy requires."""
     since_ms = {version.version: version.committed_at_ms for version in past.versions}
     for name, pin in sorted(past.pins.items()):
-        behind = _age(since_ms.get(pin, now_ms), now_ms)
+        behind = age_seconds(since_ms.get(pin, now_ms), now_ms)
         if behind > policy.history.keep_all_seconds:
             yield (
-                f"{past.table}: reader {name!r} last read a version of {_ago(behind)} ago; "
+                f"{past.table}: reader {name!r} last read a version of {ago(behind)} ago; "
                 f"all later versions are kept until it continues"
             )
-
-
-def _is_delta(facts: TableFacts) -> bool:
-    return facts.table.startswith("delta:")
-
-
-def _age(at_ms: int | None, now_ms: int) -> float:
-    return float("inf") if at_ms is None else (now_ms - at_ms) / 1000
-
-
-def _ago(seconds: float) -> str:
-    return f"{seconds / DAY_SECONDS:.3g} days" if seconds >= 2 * DAY_SECONDS else f"{seconds / HOUR_SECONDS:.3g} hours"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 from lakebound.spec.table import TableSpec
+from lakebound.tables.formats import PerFormat
 from lakebound.tables.health import TableFacts
 from lakebound.tables.places import Places
 from lakebound.tables.size import may_exist
 
-_READERS = {"delta": "lakebound.tables.delta.health", "iceberg": "lakebound.tables.iceberg.health"}
+_READERS: PerFormat[Callable[[TableSpec, Places, int], TableFacts | None]] = PerFormat("lakebound.tables", "health:read_facts")
 _ATTEMPTS = 4
 
 
@@ -40,8 +41,7 @@ def read_table_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts
     looking = places.read_only()
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            found: TableFacts | None = import_module(_READERS[spec.format]).read_facts(spec, looking, now_ms)
-            return found
+            return _READERS.of(spec.format)(spec, looking, now_ms)
         except FileNotFoundError as exc:
             # A stream commits and old metadata is deleted while this reads: newer metadata names other files.
             if attempt == _ATTEMPTS:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakebound.landing.batch_command import CatalogNotSharedError, check_shared
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.table import TableSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import Places
 
 ORPHANS_STAY = (
@@ -35,7 +36,7 @@ NOTHING_REFUSED = Refusals()
 def refusals_of(table: TableSpec, places: Places) -> Refusals:
     """Return what cannot be done to a table. Asks neither catalog nor store."""
     moves = "" if places.root.is_local else f"{table.id}: {ORPHANS_STAY}"
-    if table.format != "iceberg":
+    if not rules_of(table.format).has_catalog:
         return Refusals("", moves)
     try:
         check_shared(table.id, places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lakebound.control.bounds import LAST_MOMENT
@@ -10,7 +10,7 @@ from lakebound.control.table_history import MOST_TARGETS, Grain, RewindTarget, T
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.spec.maintenance import HistorySpec
-from lakebound.tables.delta.durations import LOG, explicit_ms
+from lakebound.tables.formats import PerFormat, format_of
 
 _MOST_NEWEST = 20
 _MOST_EVENTS = 60
@@ -18,6 +18,10 @@ _USUAL = (None, "land", "carry")
 """Kinds of which only some are kept; all others are events."""
 _CHOSEN = ((3600, 60), (6 * 3600, 600), (8 * 86_400, 3600))
 """For versions of so many seconds, one per so many seconds is kept."""
+
+_GRAINS: PerFormat[Callable[[HistorySpec, Mapping[str, str]], tuple[Grain, ...]]] = PerFormat(
+    "lakebound.operations.maintenance", "retention:grains"
+)
 
 
 def table_history(
@@ -39,7 +43,7 @@ def table_history(
         looked_at=now_ms / 1000,
         targets=chosen_targets(targets, now_ms / 1000, most),
         versions=len(past.versions),
-        grains=_grains(past, policy, properties),
+        grains=_GRAINS.of(format_of(past.table))(policy, properties),
         problems=past.problems,
     )
 
@@ -55,7 +59,10 @@ def rewind_targets(past: TablePast, policy: HistorySpec, properties: Mapping[str
     """
     timeline = past.over_time()
     ends = [at_ms for at_ms, _ in timeline[1:]]
-    spans = [(grain.every_seconds * 1000, grain.kept_seconds * 1000) for grain in _grains(past, policy, properties)]
+    spans = [
+        (grain.every_seconds * 1000, grain.kept_seconds * 1000)
+        for grain in _GRAINS.of(format_of(past.table))(policy, properties)
+    ]
     kept_ms, awaited = _kept_ms(timeline, spans, now_ms), _awaited_by_readers(past)
     for (at_ms, version), left_ms, stays_ms in zip(timeline, [*ends, None], kept_ms, strict=True):
         until = None
@@ -86,17 +93,6 @@ def chosen_targets(targets: Sequence[RewindTarget], now: float, most: int) -> tu
     if targets and 0 not in ordered:
         ordered = [0, *ordered[-(most - 1) :]]
     return tuple(targets[place] for place in ordered)
-
-
-def _grains(past: TablePast, policy: HistorySpec, properties: Mapping[str, str]) -> tuple[Grain, ...]:
-    if past.table.startswith("delta:"):
-        # A table's own property is bounded by nobody.
-        return (Grain(min(LAST_MOMENT, max(policy.keep_delta_seconds, (explicit_ms(properties, LOG) or 0) / 1000))),)
-    return (
-        Grain(policy.keep_all_seconds, 1.0),
-        Grain(policy.keep_minutely_seconds, 60.0),
-        Grain(policy.keep_hourly_seconds, 3600.0),
-    )
 
 
 def _kept_ms(timeline: Sequence[tuple[int, Version]], spans: Iterable[tuple[float, float]], now_ms: int) -> list[float]:

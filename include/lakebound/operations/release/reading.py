@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
+from lakebound.tables.selected_rows import Selection, selected_rows
 
 INDEX = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
 """What an index says of each record, with its reason. A negative ordinal marks a copy of what has landed."""
@@ -130,55 +130,11 @@ def _table(batches: list[pa.RecordBatch], kafka: Sequence[str], columns: Sequenc
 def _batches(
     spec: TableSpec, places: Places, kafka: Sequence[str], columns: Sequence[str], chosen: Chosen
 ) -> Iterator[pa.RecordBatch]:
-    reading = _delta_batches if spec.format == "delta" else _iceberg_batches
     wanted = _table([], kafka, columns).schema
-    for batch in reading(spec, places, kafka, columns, chosen):
+    among = {} if chosen.reasons is None else {"reason": chosen.reasons}
+    for batch in selected_rows(spec, places, Selection(kafka, columns, among, chosen.offsets)):
         own = pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
         if not chosen.copies:
             own = own.filter(pc.greater_equal(own.column("ordinal"), 0).fill_null(True))
         if own.num_rows:
             yield own
-
-
-def _delta_batches(
-    spec: TableSpec, places: Places, kafka: Sequence[str], columns: Sequence[str], chosen: Chosen
-) -> Iterator[pa.RecordBatch]:
-    from lakebound.tables.delta.open import open_at
-
-    offset = pc.field(KAFKA_COLUMN, "offset")
-    conditions = []
-    if chosen.reasons is not None:
-        conditions.append(pc.field("reason").isin(list(chosen.reasons)))
-    if chosen.offsets is not None:
-        conditions += [offset >= chosen.offsets[0], offset <= chosen.offsets[1]]
-    where = None
-    for condition in conditions:
-        where = condition if where is None else where & condition
-    projected = {name: pc.field(KAFKA_COLUMN, name) for name in kafka} | {name: pc.field(name) for name in columns}
-    dataset = open_at(places.folder(spec)).to_pyarrow_dataset()
-    yield from dataset.to_batches(columns=projected, filter=where)
-
-
-def _iceberg_batches(
-    spec: TableSpec, places: Places, kafka: Sequence[str], columns: Sequence[str], chosen: Chosen
-) -> Iterator[pa.RecordBatch]:
-    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual, Reference
-    from pyiceberg.expressions.literals import literal
-
-    from lakebound.tables.iceberg.open import open_catalog
-
-    where: BooleanExpression = AlwaysTrue()
-    if chosen.reasons is not None:
-        where = And(where, In(term=Reference("reason"), values={literal(reason) for reason in chosen.reasons}))
-    if chosen.offsets is not None:
-        first, last = (literal(offset) for offset in chosen.offsets)
-        offset = Reference(f"{KAFKA_COLUMN}.offset")
-        where = And(where, And(GreaterThanOrEqual(term=offset, value=first), LessThanOrEqual(term=offset, value=last)))
-    catalog = open_catalog(places)
-    scan = catalog.load_table((spec.namespace, spec.short_name)).scan(
-        row_filter=where, selected_fields=(*(f"{KAFKA_COLUMN}.{name}" for name in kafka), *columns)
-    )
-    for batch in scan.to_arrow_batch_reader():
-        origin = batch.column(KAFKA_COLUMN)
-        flat = {name: origin.field(name) for name in kafka} | {name: batch.column(name) for name in columns}
-        yield pa.RecordBatch.from_pydict(flat)

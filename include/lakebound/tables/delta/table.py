@@ -111,7 +111,7 @@ class DeltaLakeTable:
             self._create(folder, schema, None)
 
     def _create(self, address: str, schema: pa.Schema, genesis: Entry | None) -> None:
-        check_partitioning(self._spec.id, "delta", self._spec.partition_fields(), schema)
+        check_partitioning(self._spec.id, self._spec.format, self._spec.partition_fields(), schema)
         columns = normalise_schema(schema)
         properties = {CHECKPOINT_INTERVAL: str(_CHECKPOINT_EVERY), **self._spec.properties}
         try:
@@ -417,3 +417,8 @@ class DeltaLakeTable:
 
 def _active_files(handle: DeltaTable) -> pa.Table:
     return pa.table(handle.get_add_actions(flatten=True))
+
+
+def open_table(spec: TableSpec, places: Places) -> DeltaLakeTable:
+    """Return the table of a spec; nothing is read or made yet."""
+    return DeltaLakeTable(spec, places)

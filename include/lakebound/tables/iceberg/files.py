@@ -35,9 +35,9 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.column_facts import FactsByColumn, Leaf
 from lakebound.tables.iceberg.bounds import bounds, partition_value
 from lakebound.tables.iceberg.field_ids import leaf_ids, leaves_with_ids
+from lakebound.tables.iceberg.rules import RULES
 from lakebound.tables.partition_values import FileRefusedError
 from lakebound.tables.reconstruction import FileRange
-from lakebound.tables.schemas import partition_names
 from lakebound.tables.table import DataFile
 
 _TRANSFORMS: dict[type[Transform[Any, Any]], str] = {
@@ -241,7 +241,7 @@ def is_written_here(spec: PartitionSpec, schema: Schema) -> bool:
 def partition_spec(spec: TableSpec, schema: Schema) -> PartitionSpec:
     """Return the partitioning that a spec asks for."""
     fields = []
-    names = partition_names(spec)
+    names = RULES.partition_names(spec)
     for number, (name, argument, column) in enumerate(spec.partition_fields()):
         transform: Transform[Any, Any] = parse_transform(f"{name}[{argument}]" if argument else name)
         fields.append(

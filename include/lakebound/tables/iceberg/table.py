@@ -140,7 +140,7 @@ class IcebergTable:
             raise TableMismatchError(self._spec.id, f"such an Iceberg table cannot be created: {exc}") from exc
 
     def _columns(self, schema: pa.Schema) -> Schema:
-        check_partitioning(self._spec.id, "iceberg", self._spec.partition_fields(), schema)
+        check_partitioning(self._spec.id, self._spec.format, self._spec.partition_fields(), schema)
         return assign_fresh_schema_ids(Catalog._convert_schema_if_needed(normalise_schema(schema)))
 
     def _new_properties(self) -> dict[str, str]:
@@ -472,3 +472,8 @@ def _has_rows(snapshot: Snapshot, handle: PyIcebergTable) -> bool:
     if total is not None:
         return int(total) > 0
     return any(manifest.has_added_files() or manifest.has_existing_files() for manifest in snapshot.manifests(handle.io))
+
+
+def open_table(spec: TableSpec, places: Places) -> IcebergTable:
+    """Return the table of a spec; nothing is read or made yet."""
+    return IcebergTable(spec, places)

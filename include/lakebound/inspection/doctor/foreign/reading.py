@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
@@ -26,6 +26,12 @@ _MAX_FILE_BYTES = 16 * 1024 * 1024
 # Producers' clocks may be wrong by less than this.
 _PRODUCER_SLACK_MS = 600_000
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://")
+
+_READERS: Mapping[str, Callable[[str, Path, str | None], ForeignHistory]] = {
+    "delta": read_delta_history,
+    "iceberg": lambda name, place, query_id: read_iceberg_history(name, place),
+}
+"""By what a person writes before the place of a table."""
 
 FolderListing = frozenset[tuple[str, int, int]]
 
@@ -124,7 +130,7 @@ def _listing(folder: Path) -> FolderListing:
 
 def _place(table: str) -> tuple[str, str, Path]:
     kind, _, place = table.partition(":")
-    path = local_path(place) if place and kind in ("delta", "iceberg") else None
+    path = local_path(place) if place and kind in _READERS else None
     if path is None:
         raise BadTableNameError(table)
     return table, kind, path
@@ -132,9 +138,7 @@ def _place(table: str) -> tuple[str, str, Path]:
 
 def _history(name: str, kind: str, place: Path, query_id: str | None) -> ForeignHistory:
     try:
-        if kind == "iceberg":
-            return read_iceberg_history(name, place)
-        return read_delta_history(name, place, query_id)
+        return _READERS[kind](name, place, query_id)
     except Exception as exc:  # a table that cannot be read is a finding
         return ForeignHistory(name, problem=first_line(exc))
 

@@ -11,9 +11,9 @@ from deltalake.exceptions import DeltaError
 
 from lakebound.errors import RowsNotReadError
 from lakebound.first_line import first_line
-from lakebound.inspection.query import scan_table
 from lakebound.spec.table import TableSpec
 from lakebound.tables.fitting import fit_rows
+from lakebound.tables.lazy_frame import scan_table
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
 

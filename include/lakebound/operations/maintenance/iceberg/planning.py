@@ -1,0 +1,49 @@
+"""What a plan may hold for an Iceberg table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from lakebound.operations.maintenance.keep import expirable
+from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
+from lakebound.operations.maintenance.steps import (
+    Compact,
+    ExpireSnapshots,
+    MaintenanceStep,
+    RewriteManifests,
+    RewritePositionDeletes,
+)
+from lakebound.operations.maintenance.wording import count_words
+from lakebound.spec.maintenance import MaintenanceSpec
+from lakebound.tables.health import TableFacts
+
+
+class IcebergPlanning(PlanningRules):
+    """The rules of Iceberg."""
+
+    rewrites_deletes: ClassVar[bool] = True
+
+    def before(self, table: PlannedTable) -> Iterator[MaintenanceStep]:
+        """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""
+        facts, past, policy = table.facts, table.past, table.policy
+        ids = expirable(past, policy.history, facts.properties, table.now_ms)
+        if ids:
+            reason = f"maintenance.history no longer keeps {len(ids):,} of {count_words(len(past.versions), 'snapshot')}"
+            yield ExpireSnapshots(table=facts.table, reason=reason, snapshot_ids=ids, files_removed=len(ids))
+
+    def by_spark(self, facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
+        """Yield what follows the rewriting of data files: each step has less to do after the one before it."""
+        deletes = sum(partition.delete_files for partition in facts.partitions)
+        dangling = facts.metadata.dangling_delete_files
+        if deletes > policy.compaction.max_delete_files or dangling or any(step.with_deletes for step in compactions):
+            reason = count_words(deletes + dangling, "delete file")
+            reason += f", {dangling:,} of them without a data file to delete from" if dangling else ""
+            yield RewritePositionDeletes(table=facts.table, reason=reason, files_removed=dangling)
+        if facts.metadata.manifests > policy.max_manifests:
+            manifests = facts.metadata.manifests
+            reason = f"{manifests:,} manifests, more than {policy.max_manifests:,} (max_manifests)"
+            yield RewriteManifests(table=facts.table, reason=reason, files_removed=manifests - 1)
+
+
+RULES = IcebergPlanning()

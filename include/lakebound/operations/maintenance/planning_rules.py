@@ -1,0 +1,76 @@
+"""What a plan may hold for the tables of a format; each format has its own in ``planning.py`` of its folder. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakebound.operations.maintenance.history import PastRun, TablePast
+from lakebound.operations.maintenance.steps import Compact, MaintenanceStep
+from lakebound.spec.maintenance import MaintenanceSpec
+from lakebound.tables.formats import PerFormat, format_of
+from lakebound.tables.health import TableFacts
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """What is known of a table for which steps are planned.
+
+    Attributes:
+        facts: Its files.
+        past: Its versions.
+        runs: What earlier runs did to it.
+        policy: What the pipeline's YAML asks for.
+        now_ms: Epoch milliseconds.
+    """
+
+    facts: TableFacts
+    past: TablePast
+    runs: PastRun
+    policy: MaintenanceSpec
+    now_ms: int
+
+
+class PlanningRules:
+    """The rules of one format.
+
+    Attributes:
+        orders_whole_partitions: Rows are put in order for a whole partition or not at all, by ``zorder_by``; otherwise with
+            each rewrite, by ``sort_by``.
+        joins_neighbours: Files that came one after the other are joined, up to the target's size; otherwise all are
+            split evenly.
+        rewrites_deletes: A rewrite rids readers of delete files.
+    """
+
+    orders_whole_partitions: ClassVar[bool] = False
+    joins_neighbours: ClassVar[bool] = False
+    rewrites_deletes: ClassVar[bool] = False
+
+    def not_compacted(self, facts: TableFacts) -> str:
+        """Return why no file of a table is rewritten; empty: they are."""
+        return ""
+
+    def before(self, table: PlannedTable) -> Iterator[MaintenanceStep]:
+        """Yield the steps before the compactions."""
+        yield from ()
+
+    def after(self, table: PlannedTable, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
+        """Yield the steps after the compactions that need no Spark."""
+        yield from ()
+
+    def by_spark(self, facts: TableFacts, policy: MaintenanceSpec, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
+        """Yield the steps after the compactions that only Spark does."""
+        yield from ()
+
+
+_RULES: PerFormat[PlanningRules] = PerFormat("lakebound.operations.maintenance", "planning:RULES")
+
+
+def planning_of(table: str) -> PlanningRules:
+    """Return the rules for a table.
+
+    Args:
+        table: ``format:name``.
+    """
+    return _RULES.of(format_of(table))
