@@ -20,6 +20,8 @@ from pathlib import Path
 
 import grimp
 
+from lakebound.spec.table import TABLE_FORMATS
+
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("lakebound", "lakebound_spark", "lakebound_airflow", "tests")
 FOLDERS = {"include/lakebound": "lakebound", "spark_apps/lakebound_spark": "lakebound_spark"} | {
@@ -83,6 +85,15 @@ def _started(tree: ast.Module) -> Iterator[str]:
             yield from ast.literal_eval(node.value)
 
 
+def _per_format(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that a registry of table formats imports by the formats' names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "PerFormat":
+            room, name = (ast.literal_eval(one) for one in node.args)
+            below = name.rpartition(":")[0]
+            yield from (f"{room}.{one}.{below}".rstrip(".") for one in TABLE_FORMATS)
+
+
 class Reach:
     """What each test can reach, by the imports of the product and of ``tests.support``, and by what these start."""
 
@@ -92,6 +103,10 @@ class Reach:
             for kind in self._graph.find_children(folder):
                 self._graph.add_import(importer=folder, imported=kind)
         sources = dict(_sources())
+        for name, file in sources.items():
+            for used in _per_format(ast.parse(file.read_text(encoding="utf-8"))):
+                if used in self._graph.modules:
+                    self._graph.add_import(importer=name, imported=used)
         self._support = {name: file for name, file in sources.items() if name.startswith("tests.support")}
         for name, file in self._support.items():
             uses = uses_of(file)

@@ -28,6 +28,12 @@ from tests.support.reached_tests import REPOSITORY, reached_tests
             id="found in a folder of kinds",
         ),
         pytest.param(
+            "include/lakebound/tables/delta/table.py",
+            ["tests/local/operations/test_rewind.py", "tests/local/tables/test_tables_ledger.py"],
+            ["tests/unit/ledger/test_offsets.py"],
+            id="found by the name of a table format",
+        ),
+        pytest.param(
             "include/lakebound/local/broker.py",
             ["tests/integration/test_landing.py"],
             ["tests/unit/ledger/test_offsets.py"],
