@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakebound.landing.direct_read import RecordColumns
@@ -18,10 +18,10 @@ from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
-from lakebound_spark.batch.landable import make_check
-from lakebound_spark.batch.transform import References, load_transform, planned_output
 from lakebound_spark.check.trial import land_in_memory
-from lakebound_spark.reference.book import open_book
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.parts import plan_pipeline
+from lakebound_spark.reference.book import ReferenceBook, open_book
 
 RECORD_TIME_MS = 1_767_225_600_000
 """Kafka's time of every record: 2026-01-01."""
@@ -72,20 +72,32 @@ def land(
     values = [value.encode() if isinstance(value, str) else value for value in records]
     topic, count = spec.topics[0], len(values)
     sample = RecordColumns([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
-    transform = load_transform(spec, _references(session, spec, reference or {}))
-    output = planned_output(session, spec, transform)
-    landable = make_check(output.schema, (), has_transform=spec.transform is not None)
-    rows, bad = land_in_memory(session, spec, TopicSample(sample, {topic: "test"}), transform, landable)
+    planned = plan_pipeline(session, spec, _references(session, spec, reference or {}))
+    rows, bad = land_in_memory(Assembly(planned, {topic: "test"}), TopicSample(sample, {topic: "test"}))
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)
     return Landed(rows.to_pylist(), [f"{reason}: {error}" for reason, error in told])
 
 
-def _references(session: SparkSession, spec: PipelineSpec, given: Mapping[str, Sequence[Mapping[str, Any]]]) -> References:
+@dataclass(frozen=True)
+class _References:
+    """Reference data of a test, and what is read from where the YAML says."""
+
+    given: Mapping[str, DataFrame]
+    stored: ReferenceBook | None
+
+    def frames(self) -> Mapping[str, DataFrame]:
+        return {**self.given, **(self.stored.frames() if self.stored is not None else {})}
+
+    def tokens(self) -> Mapping[str, str]:
+        return {}
+
+
+def _references(session: SparkSession, spec: PipelineSpec, given: Mapping[str, Sequence[Mapping[str, Any]]]) -> _References:
     stored = {name: one for name, one in spec.reference.items() if name not in given}
     rest = spec.model_copy(update={"reference": stored})
     book = open_book(session, rest, places_of(load_settings(), spec.warehouse).read_only()) if stored else None
     made = {name: F.broadcast(session.createDataFrame(pa.Table.from_pylist([*rows]))) for name, rows in given.items()}
-    return lambda: {**made, **(book.frames() if book is not None else {})}
+    return _References(made, book)
 
 
 def _session() -> SparkSession:

@@ -74,7 +74,7 @@ class Stream:
         self.told: dict[str, ReferenceProgress] = {}
         self.watch = ReferenceWatch(session, self.book, self.told.update)
         transform = load_transform(spec, self.book.frames)
-        self.world = LaneWorld(session, folder, spec, way, transform, has_transform=True, versions=self.book.versions)
+        self.world = LaneWorld(session, folder, spec, way, transform, has_transform=True, references=self.book)
         lander = self.world.lander
         lander._writer = replace(lander._writer, references=self.book.versions)
         self.next = 0

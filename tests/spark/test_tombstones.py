@@ -9,6 +9,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.schemas import normalise_schema
 from lakebound_spark.batch.tombstones import TombstonesMismatchError
 from lakebound_spark.batch.transform import Transform, planned_output
-from lakebound_spark.check.trial import _with_unreadable_keys
+from lakebound_spark.check.trial import _unreadable_keys
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.parts import plan_pipeline
 from lakebound_spark.stream.stores import left_out_by_stores
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
@@ -108,7 +111,7 @@ def world(session: SparkSession, folder: Path, way: Lane, transform: Transform, 
     made = LaneWorld(session, folder, spec, way, transform, has_transform=transform is not identity, others=targets)
     assert hasattr(made.lander, "_lanes")
     made.lander._lanes = OneWay(way)  # type: ignore[assignment]
-    made.lander._how["left_out"] = left_out_by_stores(schemas, output)
+    made.lander._how = replace(made.lander._how, left_out=left_out_by_stores(schemas, output))
     return made, lambda: (expected.rows_in_redis(server.client(), name), expected.rows_in_postgres(own, name))
 
 
@@ -188,7 +191,7 @@ def test_tombstones_that_vanish_between_two_readings_are_not_passed_over(
     records = batch(2, [(b"a", None), (b"b", None)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "lakebound_spark.batch.batch.skipped_columns", lambda frame: frame.where("false").select("_kafka", "_key")
+            "lakebound_spark.landing.lander.skipped_columns", lambda frame: frame.where("false").select("_kafka", "_key")
         )
         with pytest.raises(TombstonesMismatchError, match="2 records of the batch were counted as tombstones, but 0"):
             one.land(records)
@@ -240,9 +243,8 @@ def test_a_key_of_bytes_is_taken_only_where_it_is_the_records_own(session: Spark
 def test_a_trial_finds_the_tombstones_whose_key_names_no_row(session: SparkSession) -> None:
     spec = spec_of([{"name": "cards", "key": "card", "redis": {"host": "cache"}}])
     records = batch(0, [(b"card-1", None), (b"card-1", b'{"card": "card-1"}'), (b'"card-1"', None), (None, None)]).records
-    output = planned_output(session, spec, identity).schema
-    found = _with_unreadable_keys(session, spec, TopicSample(records, IDS), output)
+    found = _unreadable_keys(Assembly(plan_pipeline(session, spec), IDS), TopicSample(records, IDS))
     assert [row["offset"] for row in found["_kafka"].to_pylist()] == [2, 3]
     assert {*found["reason"].to_pylist()} == {"unreadable_key"}
     skipping = spec.model_copy(update={"null_values": "skip"})
-    assert _with_unreadable_keys(session, skipping, TopicSample(records, IDS), output).num_rows == 0
+    assert _unreadable_keys(Assembly(plan_pipeline(session, skipping), IDS), TopicSample(records, IDS)).num_rows == 0

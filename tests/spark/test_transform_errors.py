@@ -23,13 +23,13 @@ from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.sampling import TopicSample
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
-from lakebound_spark.batch import batch as batches
 from lakebound_spark.batch import failing_records
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
 from lakebound_spark.columns import explode
-from lakebound_spark.guests import release_batch
-from lakebound_spark.guests.release_batch import Released
+from lakebound_spark.guests.release_batch import ReleaseBatch, Released
+from lakebound_spark.landing import lander, parts
+from lakebound_spark.landing.assembly import Assembly
 
 OF_A_JOINED_TABLE = (NumberFormatException, Py4JJavaError)
 """The table is read in a thread of Spark's; what it raises there, PySpark does not always translate."""
@@ -146,7 +146,7 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
 def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Lane
 ) -> None:
-    for module in (batches, failing_records):
+    for module in (lander, failing_records):
         monkeypatch.setattr(module, "MOST_HELD", 3)
     one = world(session, tmp_path, way, by_cast_and_division)
     batch = sent(0, [GOOD % (number, number % 7) for number in range(11)])
@@ -250,8 +250,8 @@ def test_such_a_record_stays_in_quarantine_until_the_function_is_mended(
     wanted = {(TOPIC, TOPIC_ID, 0): np.array([1])}
 
     def released(function: Transform, *, write: bool) -> Released:
-        monkeypatch.setattr(release_batch, "load_transform", lambda spec, references: function)
-        batch = release_batch.ReleaseBatch(orders, session, [target.table for target in one.targets])
+        monkeypatch.setattr(parts, "load_transform", lambda spec, references: function)
+        batch = ReleaseBatch(orders, session, [target.table for target in one.targets])
         found = batch.decode(wanted, [target.table for target in one.targets], write=write)
         batch.forget()
         return found
@@ -262,7 +262,8 @@ def test_such_a_record_stays_in_quarantine_until_the_function_is_mended(
     assert (size(mended.fits), mended.written.rows, mended.verdicts) == (1, 1, {"transform": Counter(fit=1)})
 
     sample = TopicSample(sent(0, values).records, {TOPIC: TOPIC_ID})
-    rows, bad = trial.land_in_memory(session, spec, sample, by_python, one.check)
+    monkeypatch.setattr(parts, "load_transform", lambda spec, references: by_python)
+    rows, bad = trial.land_in_memory(Assembly(parts.plan_pipeline(session, spec), sample.topic_ids), sample)
     assert rows["id"].to_pylist() == ["1", "2"]
     assert (bad["reason"].to_pylist(), bad["value"].to_pylist()) == (["transform"], [values[1]])
     one.close()

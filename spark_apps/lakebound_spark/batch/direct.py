@@ -271,34 +271,16 @@ def _quarantine_rows(rows: pa.Table, places: pa.Table, records: RecordColumns) -
     return pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
 
 
-def make_direct_lane(
-    spec: PipelineSpec,
-    topic_ids: Mapping[str, str],
-    unhoused: Collection[str],
-    check: LandableCheck,
-    decode_by_spark: DecodeBySpark,
-    transform: TransformHeld | None,
-    raising: RaisingRecords | None = None,
-) -> DirectLane | None:
-    """Return the pipeline's direct lane, or None where only Spark can do what it asks for.
+def driver_decoder(spec: PipelineSpec, unhoused: Collection[str]) -> ValueDecoder | None:
+    """Return the decoder with which the driver reads a pipeline's values, or None where only Spark can do what it asks for.
 
     Args:
         spec: The pipeline.
-        topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
-        check: Finds what cannot land; Spark then says which records it is.
-        decode_by_spark: Decodes the records that the driver doubts.
-        transform: The pipeline's; None without one.
-        raising: Finds records on which the transform raises; None without one.
     """
     if not spec.driver_lane.direct or unhoused:
         return None
-    decode = make_value_decoder(spec, value_schema(spec))
-    if decode is None:
-        return None
-    return DirectLane(
-        DirectReader(spec.connection, spec.pipeline), decode, topic_ids, check, decode_by_spark, transform, raising
-    )
+    return make_value_decoder(spec, value_schema(spec))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import pickle
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -30,7 +30,7 @@ from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.row_hours import HourColumn
 from lakebound_spark.batch.row_numbers import numbered_parts
-from lakebound_spark.batch.row_writer import KEY_FIELDS, NOTHING, LeftOut, Written, check_housed, write_rows
+from lakebound_spark.batch.row_writer import KEY_FIELDS, LeftOut, Written, check_housed, write_rows
 from lakebound_spark.column_names import column_named
 
 WrittenBy = Literal["driver", "cluster"]
@@ -43,21 +43,26 @@ class RowNumbers:
     are_made: bool = False
 
 
-class How(TypedDict):
+@dataclass(frozen=True)
+class How:
     """How rows of a pipeline become files.
 
-    Whether a record may become several, what is left out, what cannot land, what gives a row its hour, where that is asked, and
-    what earlier batches showed of the numbers of a record's rows.
+    Attributes:
+        check: Finds rows that cannot land.
+        multiplies: Whether a record may become several rows.
+        left_out: Columns that a target does not get, by its id.
+        hour_column: What gives a row its hour, where that is asked.
+        numbers: What earlier batches showed of the numbers of a record's rows.
     """
 
-    multiplies: bool
-    left_out: LeftOut
     check: LandableCheck
-    hour_column: NotRequired[HourColumn | None]
-    numbers: NotRequired[RowNumbers]
+    multiplies: bool = False
+    left_out: LeftOut = field(default_factory=dict)
+    hour_column: HourColumn | None = None
+    numbers: RowNumbers = field(default_factory=RowNumbers)
 
 
-PLAIN: How = {"multiplies": False, "left_out": NOTHING, "check": LandableCheck(has_transform=False)}
+PLAIN = How(LandableCheck(has_transform=False))
 """Of rows that Lakebound made itself."""
 
 
@@ -97,10 +102,9 @@ def write_by_driver(output: DataFrame, tables: Sequence[LandingTarget], tag: str
         UnlandableRowsError: Some of them cannot land.
     """
     rows = collect(output)
-    if not how["check"].holds(rows):
+    if not how.check.holds(rows):
         raise UnlandableRowsError
-    left_out, hour_column = how["left_out"], how.get("hour_column")
-    return write_rows(rows, tables, tag, multiplies=how["multiplies"], left_out=left_out, hour_column=hour_column)
+    return write_rows(rows, tables, tag, multiplies=how.multiplies, left_out=how.left_out, hour_column=how.hour_column)
 
 
 def collect(output: DataFrame) -> pa.Table:
@@ -134,13 +138,12 @@ def write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: st
         TableMismatchError: A table lacks a column that is not left out.
         UnlandableRowsError: Some of the rows cannot land.
     """
-    numbers = how.get("numbers") or RowNumbers()
-    if how["multiplies"] and not numbers.are_made:
+    if how.multiplies and not how.numbers.are_made:
         written = _write_by_cluster(output, tables, tag, how)
         if written is not None:
             return written
-        numbers.are_made, tag = True, f"{tag}-n"
-    written = _write_by_cluster(_numbered(output) if how["multiplies"] else output, tables, tag, how)
+        how.numbers.are_made, tag = True, f"{tag}-n"
+    written = _write_by_cluster(_numbered(output) if how.multiplies else output, tables, tag, how)
     assert written is not None, "rows that were numbered are"
     return written
 
@@ -153,8 +156,8 @@ def _numbered(output: DataFrame) -> DataFrame:
 
 def _write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: str, how: How) -> Written | None:
     """Return what was written; None where nothing was kept, as rows of a record are not numbered from 0 on."""
-    output, unlandable = _landable(output, tag, how["check"])
-    hour_column = how.get("hour_column")
+    output, unlandable = _landable(output, tag, how.check)
+    hour_column = how.hour_column
     hours = None if hour_column is None else watch(output, f"hours-{tag}", hour_column.aggregate().alias("hours"))
     output = output if hours is None else hours.rows
     output = output.coalesce(output.sparkSession.sparkContext.defaultParallelism)
@@ -162,15 +165,15 @@ def _write_by_cluster(output: DataFrame, tables: Sequence[LandingTarget], tag: s
     try:
         # The first write fills the cache, so that Kafka is read once; the others can then go side by side.
         first, *others = tables
-        files = {first.spec.id: _write_table(frame, first, tag, how["left_out"])}
+        files = {first.spec.id: _write_table(frame, first, tag, how.left_out)}
         with ThreadPoolExecutor(max_workers=len(tables)) as pool:
-            written = {table.spec.id: pool.submit(_write_table, frame, table, tag, how["left_out"]) for table in others}
+            written = {table.spec.id: pool.submit(_write_table, frame, table, tag, how.left_out) for table in others}
             files |= {table_id: future.result() for table_id, future in written.items()}
         if unlandable is not None and unlandable.seen()["rows"]:
             _discard(tables, tag, files)
             raise UnlandableRowsError
         rows = records = sum(file.rows for file in files[first.spec.id])
-        if how["multiplies"] and rows:
+        if how.multiplies and rows:
             records, misnumbered = _counted(frame)
             if misnumbered:
                 _discard(tables, tag, files)
@@ -310,12 +313,12 @@ def _partition_folders(frame: DataFrame, fields: Sequence[PartitionField]) -> li
     """
     formats = {"year": "yyyy", "month": "yyyy-MM", "day": "yyyy-MM-dd", "hour": "yyyy-MM-dd-HH"}
     folders = []
-    for field in fields:
-        if field.transform in formats:
-            folders.append(F.date_format(column_named(field.column), formats[field.transform]))
+    for one in fields:
+        if one.transform in formats:
+            folders.append(F.date_format(column_named(one.column), formats[one.transform]))
             continue
-        value = _truncated(frame, field) if field.transform == "truncate" else column_named(field.column)
-        is_text = isinstance(frame.schema[field.column].dataType, StringType)
+        value = _truncated(frame, one) if one.transform == "truncate" else column_named(one.column)
+        is_text = isinstance(frame.schema[one.column].dataType, StringType)
         folders.append(F.sha2(value.cast("binary"), 256) if is_text else F.concat(F.lit("v"), value.cast("string")))
     return folders
 

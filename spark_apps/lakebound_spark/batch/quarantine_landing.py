@@ -30,7 +30,7 @@ from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, ResultTooLargeError, WrittenBy, collect, write_by_cluster
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.row_writer import KEY_FIELDS, Written, write_rows
-from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
 
 PLACE_FIELDS = ("topic", "topic_id", "partition", "offset")
 ReadPlaces = Callable[[int, int], pa.Table]
@@ -147,7 +147,8 @@ class QuarantineLander:
         _check_count(size(own), written.rows)
         files = written.files.get(self._target.id, [])
         recalled = as_offsets(own)
-        self._target.commit(self._writer, {}, _counts(written), files, kind="recall", batch=bad.batch, releases=recalled)
+        origin = Origin(bad.batch)
+        self._target.commit(self._writer, {}, _counts(written), files, origin, kind="recall", releases=recalled)
         return reasons
 
     def _write(self, rows: pa.Table | DataFrame, bad: BadRecords, suffix: str = "") -> tuple[Written, Counter[str]]:
@@ -169,7 +170,8 @@ class QuarantineLander:
             self._sampling.take(rows)
 
     def _commit_fresh(self, fresh: Offsets, written: Written, bad: BadRecords) -> None:
-        self._target.commit(self._writer, fresh, _counts(written), written.files.get(self._target.id, []), batch=bad.batch)
+        files = written.files.get(self._target.id, [])
+        self._target.commit(self._writer, fresh, _counts(written), files, Origin(bad.batch))
 
 
 def _places(rows: pa.Table | DataFrame) -> pa.Table:

@@ -70,6 +70,27 @@ class Writer:
     delivery: Literal["at_least_once"] | None = None
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a commit come from, as the entry says it; None is left out.
+
+    Attributes:
+        batch: Number of Spark's batch.
+        lane: Who wrote the files.
+        timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds.
+        hours: To which hours the rows belong.
+    """
+
+    batch: int | None = None
+    lane: Literal["driver", "cluster"] | None = None
+    timestamps_ms: tuple[int, int] | None = None
+    hours: RowHours | None = None
+
+
+UNTOLD = Origin()
+"""Of a commit without rows."""
+
+
 @dataclass
 class Target:
     """One table. ``pending`` are offsets that were read and gave no row of this table, so no commit carries them yet.
@@ -131,12 +152,9 @@ class Target:
         landed: Mapping[str, TopicOffsets],
         counts: Counts,
         files: list[DataFile],
+        origin: Origin = UNTOLD,
         *,
         kind: Literal["open", "recall"] | None = None,
-        batch: int | None = None,
-        lane: Literal["driver", "cluster"] | None = None,
-        timestamps_ms: tuple[int, int] | None = None,
-        hours: RowHours | None = None,
         releases: Mapping[str, TopicOffsets] | None = None,
         erased: ErasedFile | None = None,
     ) -> Committed:
@@ -147,12 +165,8 @@ class Target:
             landed: Offsets of the batch, by topic; empty when nothing new is covered.
             counts: Records and rows of these offsets.
             files: Data files that lie in the table's folder already; an entry may come without any.
+            origin: Where the rows come from.
             kind: Kind of the entry; None takes the writer's own kind.
-            batch: Number of Spark's batch; None when the commit belongs to none.
-            lane: Who wrote the files; None leaves it out of the entry.
-            timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds; None leaves them out of
-                the entry.
-            hours: To which hours the rows belong; None leaves it out of the entry.
             releases: Covered offsets whose outcome this commit changes, by topic; None without any.
             erased: How the entry names the rows that were erased from the table; None: as the entry before it.
 
@@ -168,7 +182,7 @@ class Target:
             pipeline=writer.pipeline,
             epoch=writer.epoch,
             commit=new_commit_id(),
-            batch=batch,
+            batch=origin.batch,
             range=add(self.pending, landed),
             releases=dict(releases or {}),
             read=counts.read,
@@ -176,10 +190,10 @@ class Target:
             landed=counts.landed,
             quarantined=counts.quarantined,
             rows=counts.rows,
-            lane=lane,
-            timestamps_ms=timestamps_ms,
+            lane=origin.lane,
+            timestamps_ms=origin.timestamps_ms,
             references=dict(writer.references()) if kind is None else {},
-            hours=hours,
+            hours=origin.hours,
             quarantine=writer.quarantine if kind == "open" else None,
             erased=erased,
             delivery=writer.delivery if self.table.spec.format == "topic" else None,

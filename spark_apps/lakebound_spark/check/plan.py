@@ -32,8 +32,9 @@ from lakebound.tables.type_names import told_columns, type_name
 from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.topic_rows import with_json
-from lakebound_spark.batch.transform import load_transform, planned_output
+from lakebound_spark.batch.transform import load_transform
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
+from lakebound_spark.landing.parts import SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import without_files
@@ -70,22 +71,34 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
         run: The pipeline's orders.
         conditions: In SQL, on the rows that its tables get.
     """
+    return check_and_plan(session, run, conditions)[0]
+
+
+def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> tuple[PlannedCheck, SessionParts | None]:
+    """Return all that is wrong with a pipeline, and its transform as it was planned; None where it cannot be planned.
+
+    Args:
+        session: Spark's.
+        run: The pipeline's orders.
+        conditions: In SQL, on the rows that its tables get.
+    """
     found, spec = PlannedCheck(), run.spec
     try:
         given = value_schema(spec)
     except Exception as exc:  # Spark says in many ways that a text is no schema
         found.problems.append(schema_problem(spec, exc))
-        return found
+        return found, None
     try:
         references = open_book(session, spec, run.places.read_only())
     except ReferenceRefusedError as exc:
         found.problems.append(PlacedProblem(f"{spec.reference[exc.name].told}: {exc.problem}", ("reference", exc.name)))
-        return found
+        return found, None
     try:
-        output = planned_output(session, spec, load_transform(spec, references.frames))
+        planned = plan_pipeline(session, spec, references)
     except Exception as exc:  # a mistake in a transform arrives as anything
         found.problems.append(transform_problem(spec, exc))
-        return found
+        return found, None
+    output = planned.rows
     if run.freshness == REAL_TIME:
         _check_real_time(found, session, run)
     on_files = session.conf.get("spark.sql.runSQLOnFiles")
@@ -100,7 +113,7 @@ def check(session: SparkSession, run: RunSpec, conditions: Sequence[str]) -> Pla
     for position, store in enumerate(spec.to_stores):
         _check_store(found, run, store, ("to_stores", position), output)
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
-    return found
+    return found, planned
 
 
 def _check_real_time(found: PlannedCheck, session: SparkSession, run: RunSpec) -> None:

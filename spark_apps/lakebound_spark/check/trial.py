@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,32 +10,28 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
 from lakebound.spec.partition_warnings import partition_warnings
-from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound.tables.type_names import type_name
-from lakebound_spark.batch.decode import good_columns, make_decoder, value_fields, value_schema
+from lakebound_spark.batch.decode import good_columns, value_fields, value_schema
 from lakebound_spark.batch.explained import explained
-from lakebound_spark.batch.failing_records import RaisingRecords
-from lakebound_spark.batch.landable import LandableCheck, make_check
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
-from lakebound_spark.batch.tombstones import make_tombstones, skipped_columns
-from lakebound_spark.batch.transform import Transform, load_transform, planned_input, planned_output
+from lakebound_spark.batch.tombstones import skipped_columns
 from lakebound_spark.check.mistakes import failed_on_records
-from lakebound_spark.check.plan import check
-from lakebound_spark.reference.book import open_book
+from lakebound_spark.check.plan import check_and_plan
+from lakebound_spark.landing.assembly import Assembly
 
 _EXAMPLES = 3
 """Number of records that are named for each reason."""
@@ -103,25 +99,23 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         sample: Its records.
         rows: Number of rows to show of each table.
     """
-    planned = check(session, run, ())
-    warnings = list(partition_warnings(run.spec, planned.columns))
-    found = Trial(planned.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
     spec = run.spec
-    if not planned.tables and (spec.tables or planned.problems):
+    checked, planned = check_and_plan(session, run, ())
+    warnings = list(partition_warnings(spec, checked.columns))
+    found = Trial(checked.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
+    if planned is None or (not checked.tables and (spec.tables or checked.problems)):
         return found
-    transform = load_transform(spec, open_book(session, spec, run.places.read_only()).frames)
-    output = planned_output(session, spec, transform)
-    schemas = {one.id: table_schema(output.schema, one) for one in spec.tables if one.id in planned.tables}
+    schemas = {one.id: table_schema(planned.output, one) for one in spec.tables if one.id in checked.tables}
     settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
-    landable = make_check(output.schema, _layouts(run), has_transform=spec.transform is not None)
+    assembly = Assembly(planned, sample.topic_ids, _layouts(run), settled.unhoused)
     found.read = len(sample.records)
     try:
-        made, bad = land_in_memory(session, spec, sample, transform, landable, settled.unhoused)
+        made, bad = land_in_memory(assembly, sample)
     except Exception as exc:
         # What a transform raises on more than single records is an answer, too: a stream would fail with it.
         found.problems.append(failed_on_records(spec, exc))
         return found
-    bad = pa.concat_tables([bad, _with_unreadable_keys(session, spec, sample, output.schema).cast(bad.schema)])
+    bad = pa.concat_tables([bad, _unreadable_keys(assembly, sample).cast(bad.schema)])
     found.bad, found.rows = bad.num_rows, made.num_rows
     found.landed = len(set(_places(made)))
     found.filtered = found.read - found.bad - found.landed
@@ -129,57 +123,47 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     for one in spec.tables:
         if one.id in schemas:
             left_out = settled.left_out.get(one.id, frozenset())
-            changes = planned.changes.get(one.id, [])
+            changes = checked.changes.get(one.id, [])
             found.tables[one.id] = _tried(one, schemas[one.id], made.slice(0, rows), left_out, changes)
     return found
 
 
-def land_in_memory(
-    session: SparkSession,
-    spec: PipelineSpec,
-    sample: TopicSample,
-    transform: Transform,
-    landable: LandableCheck,
-    unhoused: Collection[str] = (),
-) -> tuple[pa.Table, pa.Table]:
+def land_in_memory(assembly: Assembly, sample: TopicSample) -> tuple[pa.Table, pa.Table]:
     """Return the rows of the tables, and those of the quarantine.
 
     Args:
-        session: Spark's.
-        spec: The pipeline.
+        assembly: Of the pipeline.
         sample: Records of its topics.
-        transform: Its transform.
-        landable: Finds rows that cannot land.
-        unhoused: Fields for which a table has no column.
     """
+    session, transform = assembly.planned.session, assembly.planned.transform
     records = session.createDataFrame(kafka_columns(sample.records))
-    decoder = make_decoder(spec, sample.topic_ids, unhoused)
+    decoder, check = assembly.decoder, assembly.check
     try:
         made = transform(good_columns(decoder.decode(records))).toArrow()
     except (PySparkException, Py4JJavaError) as exc:
-        if raised_on_values(exc) is None:
+        if assembly.raising is None or raised_on_values(exc) is None:
             raise
-        search = RaisingRecords(spec, transform, planned_input(session, spec).schema).search(len(sample.records))
+        search = assembly.raising.search(len(sample.records))
         raised = search.among(session, good_columns(decoder.decode(records)).toArrow())
         if not raised.num_rows:
             raise
         search.end()
         decoder = decoder.refusing(raised)
         made = transform(good_columns(decoder.decode(records))).toArrow()
-    if not landable.holds(made):
-        decoder = decoder.refusing(landable.places(transform(good_columns(decoder.decode(records)))))
+    if not check.holds(made):
+        decoder = decoder.refusing(check.places(transform(good_columns(decoder.decode(records)))))
         made = transform(good_columns(decoder.decode(records))).toArrow()
     made, _ = numbered(made)
-    return made, explained(quarantine_columns(decoder.decode(records)).toArrow(), value_schema(spec))
+    bad = quarantine_columns(decoder.decode(records)).toArrow()
+    return made, explained(bad, value_schema(assembly.spec))
 
 
-def _with_unreadable_keys(session: SparkSession, spec: PipelineSpec, sample: TopicSample, output: StructType) -> pa.Table:
+def _unreadable_keys(assembly: Assembly, sample: TopicSample) -> pa.Table:
     """Return the tombstones whose key names no row of the stores, as rows of the quarantine."""
-    tombstones = make_tombstones(spec, output)
-    if tombstones is None:
+    if assembly.tombstones is None:
         return QUARANTINE_SCHEMA.empty_table()
-    records = session.createDataFrame(kafka_columns(sample.records))
-    return tombstones.judged(skipped_columns(make_decoder(spec, sample.topic_ids).decode(records)).toArrow()).bad
+    records = assembly.planned.session.createDataFrame(kafka_columns(sample.records))
+    return assembly.tombstones.judged(skipped_columns(assembly.decoder.decode(records)).toArrow()).bad
 
 
 def _layouts(run: RunSpec) -> list[FileLayout]:

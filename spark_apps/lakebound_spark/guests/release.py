@@ -25,7 +25,7 @@ from lakebound.operations.release.released import released_offsets
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import Table
 from lakebound_spark.batch.row_hours import hour_column_of
-from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
 from lakebound_spark.guests.release_batch import ReleaseBatch, Released
 from lakebound_spark.guests.replay import StoppedError, reason_of, state_of
 from lakebound_spark.session import make_session
@@ -136,7 +136,8 @@ class Release:
         files = found.written.files.get(table.spec.id, [])
         hour_column = hour_column_of(self._spec)
         hours = None if hour_column is None else hour_column.told(found.written.hours)
-        target.commit(writer, {}, counts, files, lane=found.written_by, hours=hours, releases=as_offsets(fits))
+        origin = Origin(lane=found.written_by, hours=hours)
+        target.commit(writer, {}, counts, files, origin, releases=as_offsets(fits))
         known = self._landed.get(table.spec.id, TableLanded())
         self._landed[table.spec.id] = TableLanded(commits=known.commits + 1, rows=known.rows + counts.rows)
         if target.view.released != held.view.released + size(fits):

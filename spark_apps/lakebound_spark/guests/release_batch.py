@@ -23,17 +23,15 @@ from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.operations.release.reading import read_records
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.table import Table
-from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, make_decoder, value_fields
+from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, value_fields
 from lakebound_spark.batch.failing_records import PLACES, RaisingRecords, evaluate
-from lakebound_spark.batch.landable import make_check
 from lakebound_spark.batch.lane_choice import LaneChooser
-from lakebound_spark.batch.lanes import How, ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
+from lakebound_spark.batch.lanes import ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
-from lakebound_spark.batch.row_hours import make_hour_column
 from lakebound_spark.batch.row_writer import Written
-from lakebound_spark.batch.schema import table_schema
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, load_transform, planned_input, planned_output
-from lakebound_spark.batch.transform_plan import may_multiply
+from lakebound_spark.batch.transform import KAFKA_SCHEMA
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.parts import plan_pipeline
 from lakebound_spark.reference.book import open_book
 
 _MOST_FOUND = 1_000
@@ -68,17 +66,16 @@ class ReleaseBatch:
         self._spec = orders.spec
         self._session = session
         self._references = open_book(session, self._spec, orders.places)
-        self._transform = load_transform(self._spec, self._references.frames)
-        output = planned_output(session, self._spec, self._transform)
-        layouts = [table.layout() for table in tables]
-        self._check = make_check(output.schema, layouts, has_transform=self._spec.transform is not None)
-        self._multiplies = may_multiply(output)
-        self._hour_column = make_hour_column(self._spec, output.schema)
-        self._schemas = {table.spec.id: table_schema(output.schema, table.spec) for table in tables}
+        self._planned = plan_pipeline(session, self._spec, self._references)
+        self._schemas = self._planned.table_schemas()
         self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
-        has_transform = self._spec.transform is not None
-        given = planned_input(session, self._spec).schema
-        self._raising = RaisingRecords(self._spec, self._transform, given) if has_transform else None
+        self._assembly = Assembly(
+            self._planned,
+            topic_ids={},
+            layouts=[table.layout() for table in tables],
+            unhoused=self._settled.unhoused,
+            left_out=self._settled.left_out,
+        )
         self._kept: list[DataFrame] = []
 
     def decode(self, wanted: Arrays, tables: list[Table], *, write: bool) -> Released:
@@ -92,27 +89,27 @@ class ReleaseBatch:
         places, reasons = self._orders.places, self._orders.reasons
         records = _first_of_each(read_records(self._spec.quarantine_table, places, wanted, reasons, copies=False))
         ids = {topic: topic_id for topic, topic_id, _ in wanted}
-        decoded = self._decoded(make_decoder(self._spec, ids, self._settled.unhoused), self._frame(records))
+        decoded = self._decoded(self._assembly.decoder_of(ids), self._frame(records))
         fitting = _fitting(decoded, records)
         faults.reach("after_trim")
         written_by: WrittenBy = "driver"
         written = Written({}, 0, 0)
         if write and fitting.num_rows:
-            written, written_by = self._write(self._transform(good_columns(decoded)), tables, records)
+            written, written_by = self._write(self._planned.transform(good_columns(decoded)), tables, records)
             faults.reach("after_data_files", written_by)
         return Released(records.num_rows, offsets_in(fitting), _verdicts(records, fitting), written, written_by)
 
     def _decoded(self, decoder: Decoder, frame: DataFrame) -> DataFrame:
         """Return the decoded records; those whose rows cannot land, or cannot even be made, have a problem."""
-        decoded = self._keep(decoder.decode(frame))
-        if self._raising is not None:
-            raised = self._raising_records(good_columns(decoded), self._raising)
+        decoded, transform = self._keep(decoder.decode(frame)), self._planned.transform
+        if self._assembly.raising is not None:
+            raised = self._raising_records(good_columns(decoded), self._assembly.raising)
             if raised.num_rows:
                 decoder = decoder.refusing(raised)
                 decoded = self._keep(decoder.decode(frame))
-        if not self._check.is_needed:
+        if not self._assembly.check.is_needed:
             return decoded
-        refused = self._check.places(self._transform(good_columns(decoded)))
+        refused = self._assembly.check.places(transform(good_columns(decoded)))
         return self._keep(decoder.refusing(refused).decode(frame)) if refused.num_rows else decoded
 
     def _raising_records(self, good: DataFrame, raising: RaisingRecords) -> pa.Table:
@@ -121,7 +118,7 @@ class ReleaseBatch:
         Each record was bad before: so the whole piece is evaluated, for a trial, too, and all of them may stay.
         """
         try:
-            evaluate(self._transform(good))
+            evaluate(self._planned.transform(good))
         except (PySparkException, Py4JJavaError) as exc:
             if raised_on_values(exc) is None:
                 raise
@@ -162,13 +159,7 @@ class ReleaseBatch:
         return self._session.createDataFrame(pa.table(columns).combine_chunks(), KAFKA_SCHEMA)
 
     def _write(self, output: DataFrame, tables: list[Table], records: pa.Table) -> tuple[Written, WrittenBy]:
-        tag = f"release-{uuid.uuid4().hex[:8]}"
-        how: How = {
-            "multiplies": self._multiplies,
-            "left_out": self._settled.left_out,
-            "check": self._check,
-            "hour_column": self._hour_column,
-        }
+        tag, how = f"release-{uuid.uuid4().hex[:8]}", self._assembly.how
         width = records["value"].nbytes / records.num_rows
         if LaneChooser(self._spec.driver_lane, bytes_per_record=width).choose(records.num_rows) == "driver":
             try:

@@ -21,7 +21,6 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, count, missing
-from lakebound.operations.release.reading import read_places
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.operations.replay.plan import NothingLandedYetError, announced, below_marks, lowest_marks
@@ -30,20 +29,14 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
-from lakebound_spark.batch.batch import BatchLander
-from lakebound_spark.batch.decode import make_decoder, value_fields, value_schema
-from lakebound_spark.batch.failing_records import RaisingRecords
-from lakebound_spark.batch.landable import make_check
-from lakebound_spark.batch.quarantine_landing import QuarantineLander
+from lakebound_spark.batch.decode import value_fields
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
-from lakebound_spark.batch.rescue import Rescuer
-from lakebound_spark.batch.row_hours import make_hour_column
-from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.tombstones import make_tombstones
-from lakebound_spark.batch.transform import load_transform, planned_input, planned_output
-from lakebound_spark.batch.transform_plan import may_multiply
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.lander import BatchLander, make_lander
+from lakebound_spark.landing.parts import plan_pipeline
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import make_session
 from lakebound_spark.stream.source import read_offsets
@@ -124,20 +117,20 @@ class _Landing:
         spec = orders.spec
         self._spec, self._wanted, self._session, self._facts = spec, orders.wanted, session, facts
         self._references = open_book(session, spec, orders.places)
-        self._transform = load_transform(spec, self._references.frames)
-        output = planned_output(session, spec, self._transform)
-        self._hour_column = make_hour_column(spec, output.schema)
-        self._multiplies, self._output = may_multiply(output), output.schema
-        self._raising = RaisingRecords(spec, self._transform, planned_input(session, spec).schema) if spec.transform else None
-        schemas = {table.id: table_schema(output.schema, table) for table in spec.tables}
-        schemas[spec.quarantine_table.id] = QUARANTINE_SCHEMA
-        self._schemas, self._places = schemas, orders.places
-        self._rescuer = Rescuer(session, spec)
+        planned = plan_pipeline(session, spec, self._references)
+        self._schemas = planned.table_schemas() | {spec.quarantine_table.id: QUARANTINE_SCHEMA}
+        self._places = orders.places
         self._topic_ids = facts.topic_ids(spec.topics)
-        self._settled = check_settled(spec, orders.places, schemas, value_fields(spec))
-        self._decoder = make_decoder(spec, self._topic_ids, self._settled.unhoused)
+        self._settled = check_settled(spec, orders.places, self._schemas, value_fields(spec))
         self.targets = [self._open(orders, table) for table in spec.tables]
         self._quarantine = self._open(orders, spec.quarantine_table)
+        self._assembly = Assembly(
+            planned,
+            self._topic_ids,
+            layouts=[target.table.layout() for target in self.targets],
+            unhoused=self._settled.unhoused,
+            left_out=self._settled.left_out,
+        )
         self._writer = self._guest()
         self._lander = self._make_lander()
 
@@ -215,31 +208,7 @@ class _Landing:
         return Writer(self._spec.pipeline, epoch, lambda: None, attempts, kind="replay", references=references)
 
     def _make_lander(self) -> BatchLander:
-        layouts = [target.table.layout() for target in self.targets]
-        check = make_check(self._output, layouts, has_transform=self._spec.transform is not None)
-        return BatchLander(
-            self._spec,
-            self._decoder,
-            self._transform,
-            self.targets,
-            QuarantineLander(
-                self._quarantine,
-                self._writer,
-                partial(read_places, self._spec.quarantine_table, self._places),
-                value_schema(self._spec),
-            ),
-            self._writer,
-            {
-                "multiplies": self._multiplies,
-                "left_out": self._settled.left_out,
-                "check": check,
-                "hour_column": self._hour_column,
-            },
-            rescuer=self._rescuer,
-            raising=self._raising,
-            # Its tables skip them, and those whose key cannot be read are counted as the stream counts them.
-            tombstones=make_tombstones(self._spec, self._output),
-        )
+        return make_lander(self._assembly, self.targets, self._quarantine, self._writer, self._places)
 
     def _check_topics(self) -> None:
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}

@@ -273,11 +273,11 @@ class Application:
     ) -> Parts:
         """Prepare topics in real time, and tables and stores in batches where the pipeline has some."""
         run, both = self._run, has_both_ends(self._run.spec, REAL_TIME)
-        plan, batches = plan_in_real_time(session, run, facts), None
+        planned, batches = plan_in_real_time(session, run, facts), None
         if both:
             batches = open_in_batches(session, run.of_batches, lease, facts, self._facts, references, self._samples)
         quarantine = None if batches is None else batches.quarantine
-        opened = open_in_real_time(session, run, lease, facts, self._facts, plan, quarantine)
+        opened = open_in_real_time(run, lease, facts, self._facts, planned, quarantine)
         return Parts(opened.quarantine, references, batches, opened)
 
     def _queries(
@@ -306,8 +306,8 @@ class Application:
     def _landing(
         self, session: SparkSession, parts: Parts, batches: OpenedBatches, facts: dict[str, TopicFacts], report: TargetsReport
     ) -> LandingStream:
-        if batches.raising is not None:
-            batches.raising.tell = lambda found: self._board.change(search=found)
+        if (raising := batches.assembly.raising) is not None:
+            raising.tell = lambda found: self._board.change(search=found)
         return LandingStream(
             self._run if parts.real_time is None else self._run.of_batches,
             session,

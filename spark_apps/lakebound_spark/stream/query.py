@@ -30,10 +30,11 @@ from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids
 from lakebound.ledger.marks import NextOffsets, highest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
-from lakebound_spark.batch.batch import BatchLander, range_between
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
+from lakebound_spark.landing.lander import BatchLander
+from lakebound_spark.landing.trimming import range_between
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.garbage import collect_garbage_seldom
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends

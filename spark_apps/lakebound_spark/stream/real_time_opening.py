@@ -5,41 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakebound.control.lease import Lease
 from lakebound.errors import RealTimeRefusedError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.real_time_check import few_slots
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.spark_command import is_local
 from lakebound.landing.table_settling import settle_tables
-from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import covered_from, plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.real_time import REAL_TIME, has_both_ends, real_time_end, real_time_problem
-from lakebound.tables.schemas import normalise_schema
-from lakebound_spark.batch.decode import make_decoder, value_fields
+from lakebound_spark.batch.decode import value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer
-from lakebound_spark.batch.topic_rows import with_json
-from lakebound_spark.batch.transform import Transform, load_transform, planned_output
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.real_time.rows import real_time_rows
 from lakebound_spark.stream.opening import make_writer, open_others, open_targets
+from lakebound_spark.stream.other_targets import OtherTargets
 from lakebound_spark.stream.source import read_stream
-from lakebound_spark.stream.topics import check_target_topics, make_topic_targets, message_bounds
-
-
-@dataclass(frozen=True)
-class RealTimePlan:
-    """A pipeline that can run in real time: its transform, and the columns of its rows with their JSON."""
-
-    transform: Transform
-    rows: pa.Schema
+from lakebound_spark.stream.topics import check_target_topics, message_bounds
 
 
 @dataclass(frozen=True)
@@ -70,7 +58,7 @@ class Opened:
             target.refresh()
 
 
-def plan_in_real_time(session: SparkSession, run: RunSpec, facts: Mapping[str, TopicFacts]) -> RealTimePlan:
+def plan_in_real_time(session: SparkSession, run: RunSpec, facts: Mapping[str, TopicFacts]) -> SessionParts:
     """Refuse what cannot run in real time; nothing is created or changed.
 
     Args:
@@ -82,32 +70,28 @@ def plan_in_real_time(session: SparkSession, run: RunSpec, facts: Mapping[str, T
         RealTimeRefusedError: It cannot run so.
         LakeboundError: The pipeline is refused for another reason.
     """
-    spec = run.spec
-    transform = load_transform(spec)
-    rows = normalise_schema(to_arrow_schema(planned_output(session, spec, with_json(transform)).schema))
-    _check(session, run, transform, facts)
-    check_target_topics(run, rows, {topic: known.topic_id for topic, known in facts.items()})
-    return RealTimePlan(transform, rows)
+    planned = plan_pipeline(session, run.spec, with_messages=True)
+    _check(run, planned, facts)
+    check_target_topics(run, planned.arrow_rows, {topic: known.topic_id for topic, known in facts.items()})
+    return planned
 
 
 def open_in_real_time(
-    session: SparkSession,
     run: RunSpec,
     lease: Lease,
     facts: Mapping[str, TopicFacts],
     kafka: KafkaFacts,
-    plan: RealTimePlan,
+    planned: SessionParts,
     quarantine: Target | None = None,
 ) -> Opened:
     """Open the topics, and the quarantine table, which gets nothing here but the epoch of each start.
 
     Args:
-        session: Spark's.
         run: The orders.
         lease: Of this application; its epoch goes into every entry.
         facts: What Kafka has of each topic that is read, by the topic's name.
         kafka: Asks Kafka.
-        plan: Of the pipeline.
+        planned: The pipeline, as ``plan_in_real_time`` returns it.
         quarantine: The quarantine table where a query in batches has opened it, and its tables; None where there is none.
 
     Raises:
@@ -115,36 +99,35 @@ def open_in_real_time(
     """
     spec = real_time_end(run.spec)
     own = run.model_copy(update={"spec": spec})
-    staged = {one.id: staged_schema(one, plan.rows) for one in spec.to_topics}
     writer = replace(make_writer(own, lease), delivery="at_least_once")
-    schemas = {spec.quarantine_table.id: QUARANTINE_SCHEMA}
+    schemas, others = {spec.quarantine_table.id: QUARANTINE_SCHEMA}, OtherTargets(own, planned)
     if quarantine is None:
         settle_tables(spec, own.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease)
-    bounds = message_bounds(own, kafka)
-    topics = make_topic_targets(own, writer, bounds, staged)
+    messages = message_bounds(own, kafka)
+    topics = others.make(writer, messages)
     if quarantine is None:
-        targets, quarantine = open_targets(own, schemas | staged, writer, facts, topics)
+        targets, quarantine = open_targets(own, schemas | others.staged, writer, facts, topics)
     else:
-        targets = open_others(own, staged, writer, facts, topics)
+        targets = open_others(own, others.staged, writer, facts, topics)
     topic_ids = {topic: known.topic_id for topic, known in facts.items()}
-    decoder = make_decoder(spec, topic_ids)
+    session, decoder = planned.session, Assembly(planned, topic_ids).decoder
 
     def rows_from(start: NextOffsets) -> DataFrame:
         records = read_stream(session, spec, start, in_batches=False)
         held = {target.id: covered_from(target.coverage, start) for target in targets}
         held = {target: offsets for target, offsets in held.items() if offsets}
-        return real_time_rows(session, spec, records, decoder, plan.transform, bounds, held)
+        return real_time_rows(session, spec, records, decoder, planned.function, messages, held)
 
     return Opened(targets, quarantine, writer, topic_ids, rows_from)
 
 
-def _check(session: SparkSession, run: RunSpec, transform: Transform, facts: Mapping[str, TopicFacts]) -> None:
+def _check(run: RunSpec, planned: SessionParts, facts: Mapping[str, TopicFacts]) -> None:
     spec = run.spec
     problem = real_time_problem(spec)
     reason = problem[1] if problem is not None else _bounded(run)
     partitions = sum(len(known.earliest) for known in facts.values())
-    few = few_slots(partitions, _slots(session), beside_batches=has_both_ends(spec, REAL_TIME))
-    reason = reason or few or real_time_refusal(session, spec, transform)
+    few = few_slots(partitions, _slots(planned.process), beside_batches=has_both_ends(spec, REAL_TIME))
+    reason = reason or few or real_time_refusal(planned.session, spec, planned.function)
     if reason is not None:
         raise RealTimeRefusedError(spec.pipeline, reason)
 
@@ -153,7 +136,6 @@ def _bounded(run: RunSpec) -> str | None:
     return "a bounded run is made of batches" if run.until is not None else None
 
 
-def _slots(session: SparkSession) -> int | None:
+def _slots(process: ProcessParts) -> int | None:
     """Return how many tasks run at the same time; None where that is not known before executors have come."""
-    context = session.sparkContext
-    return context.defaultParallelism if is_local(str(context.master)) else None
+    return None if process.is_on_cluster else process.cores

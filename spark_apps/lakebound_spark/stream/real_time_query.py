@@ -27,9 +27,9 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids, missing
 from lakebound.ledger.marks import NextOffsets
-from lakebound_spark.batch.batch import range_between
 from lakebound_spark.batch.session_settings import SETTINGS_LOCK
-from lakebound_spark.batch.targets import Target
+from lakebound_spark.batch.targets import Origin, Target
+from lakebound_spark.landing.trimming import range_between
 from lakebound_spark.real_time.epochs import Epoch, epoch_of
 from lakebound_spark.real_time.warm_up import LEAST_EPOCH, Stretch, stretches
 from lakebound_spark.stream.epoch_end import ended_epochs, stop_after_epoch
@@ -190,7 +190,7 @@ class RealTimeStream:
         """Commit the entry of an epoch for what the target did not have; another one may be behind it."""
         if lacking:
             counts, times = epoch.counts_of_targets.get(target.id, epoch.counts), epoch.timestamps_ms
-            target.commit(self._opened.writer, lacking, counts, [], batch=epoch.number, lane="cluster", timestamps_ms=times)
+            target.commit(self._opened.writer, lacking, counts, [], Origin(epoch.number, "cluster", times))
 
     def _check_topics(self) -> None:
         written = {one.table.spec.topic: one.table.topic_id for one in self._targets if isinstance(one.table, TopicTarget)}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from lakebound.landing.run_spec import RunSpec
 from lakebound.ledger.marks import NextOffsets, lag
 from lakebound.spec.pipeline import parse_freshness
-from lakebound_spark.batch.batch import BatchLander
+from lakebound_spark.landing.lander import BatchLander
 
 _MOST_SECONDS = 10.0
 """Only Spark finds new partitions, and records of a partition of which the consumer gets nothing."""

@@ -44,8 +44,8 @@ from lakebound.tables.erasing import RowsNotInFilesError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
-from lakebound_spark.batch.batch import group_by_missing
 from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.landing.trimming import group_by_missing
 
 WHERE = "city = 'city 1'"
 ERASED_OFFSETS = [offset for offset in range(30) if offset % 3 == 1]

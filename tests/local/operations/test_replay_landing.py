@@ -26,11 +26,11 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import Table, open_table
-from lakebound_spark.batch.batch import group_by_missing
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
-from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
 from lakebound_spark.guests.replay import Replay
+from lakebound_spark.landing.trimming import group_by_missing
 
 MARK = 1000
 Meanwhile = Callable[[], None]
@@ -97,7 +97,7 @@ class FakeLander:
                 for file in write_data_files(local_tables.rows(start, end), target.table.layout(), f"replay-{start}")
             ]
             count = sum(end - start for start, end in intervals)
-            target.commit(self._writer, offsets, Counts(read=count, landed=count, rows=count), files, lane="driver")
+            target.commit(self._writer, offsets, Counts(read=count, landed=count, rows=count), files, Origin(lane="driver"))
 
 
 class FakeKafka:
@@ -106,6 +106,17 @@ class FakeKafka:
 
     def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
         return dict.fromkeys(topics, TOPIC_ID)
+
+
+@dataclass(frozen=True)
+class FakePlan:
+    """What a transform gives that nobody calls."""
+
+    spec: PipelineSpec
+    columns: pa.Schema
+
+    def table_schemas(self) -> dict[str, pa.Schema]:
+        return {one.id: self.columns for one in self.spec.tables}
 
 
 class FakeSession:
@@ -131,17 +142,13 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     open_with_epoch(made, 1)
     open_table(made.spec.quarantine_table, made.at).create(QUARANTINE_SCHEMA, genesis())
 
-    def fake_lander(*parts: Any, **_: Any) -> FakeLander:
-        _, _, _, targets, _, own, _ = parts
+    def fake_lander(_: object, targets: Sequence[Target], quarantine: Target, own: Writer, at: Places) -> FakeLander:
         return FakeLander(made, targets, own)
 
     monkeypatch.setattr(replaying, "KafkaFacts", FakeKafka)
-    monkeypatch.setattr(replaying, "BatchLander", fake_lander)
+    monkeypatch.setattr(replaying, "make_lander", fake_lander)
     monkeypatch.setattr(replaying, "make_session", lambda _: FakeSession())
-    monkeypatch.setattr(replaying, "make_decoder", lambda *_: None)
-    monkeypatch.setattr(replaying, "planned_output", lambda *_: type("Planned", (), {"schema": None}))
-    monkeypatch.setattr(replaying, "may_multiply", lambda _: False)
-    monkeypatch.setattr(replaying, "table_schema", lambda *_: SCHEMA)
+    monkeypatch.setattr(replaying, "plan_pipeline", lambda *_: FakePlan(made.spec, SCHEMA))
     without_waits(monkeypatch)
     return made
 
@@ -249,7 +256,8 @@ def test_a_column_that_a_rewind_takes_away_meanwhile_ends_it(scene: Scene, monke
     delta = scene.tables()[0]
     before = delta.read_ledger()
     add_note(scene)
-    monkeypatch.setattr(replaying, "table_schema", lambda *_: SCHEMA.append(pa.field("note", pa.string())))
+    plan = FakePlan(scene.spec, SCHEMA.append(pa.field("note", pa.string())))
+    monkeypatch.setattr(replaying, "plan_pipeline", lambda *_: plan)
 
     def rewind() -> None:
         reset = local_tables.draft(0, 0, kind="reset", epoch=2).model_copy(update={"coverage": before.coverage})

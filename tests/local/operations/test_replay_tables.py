@@ -20,7 +20,7 @@ from lakebound.tables.commit import BatchOverlapError, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
-from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
 
 FORMATS = ("delta", "iceberg")
 TRIES = 100
@@ -42,7 +42,7 @@ class Party:
         table = self.target.table
         files = write_data_files(local_tables.rows(start, end), table.layout(), f"batch-{start}")
         counts = Counts(read=count, landed=count, rows=count)
-        self.target.commit(self.writer, local_tables.offsets(start, end), counts, files, batch=start, lane="driver")
+        self.target.commit(self.writer, local_tables.offsets(start, end), counts, files, Origin(start, "driver"))
 
 
 def party(spec: TableSpec, at: Places, epoch: int = 1, kind: str = "land") -> Party:

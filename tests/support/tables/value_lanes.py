@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -21,24 +21,19 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.table import open_table
 from lakebound.tables.target import LandingTarget
-from lakebound_spark.batch.batch import BatchLander
-from lakebound_spark.batch.decode import make_decoder, value_schema
+from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
-from lakebound_spark.batch.doubtful import SparkDecoding
-from lakebound_spark.batch.failing_records import RaisingRecords
-from lakebound_spark.batch.landable import LandableCheck, make_check
+from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.lane_choice import LaneChooser
-from lakebound_spark.batch.local_transform import LocalTransform
-from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.records import Records
-from lakebound_spark.batch.row_hours import make_hour_column
-from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.tombstones import make_tombstones
-from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_input, planned_output
-from lakebound_spark.batch.transform_plan import may_multiply
+from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_output
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.lander import BatchLander
+from lakebound_spark.landing.parts import NoReferences, ReferenceData, SessionParts
 from tests.oracle import read_delta, read_iceberg
 from tests.support.tables.local_tables import TOPIC, TOPIC_ID, offsets, places
 
@@ -139,46 +134,30 @@ class LaneWorld:
     way: Lane
     transform: Transform = field(default=lambda frame: frame)
     has_transform: bool = False
-    versions: Callable[[], Mapping[str, str]] = dict
+    references: ReferenceData = field(default_factory=NoReferences)
     slices: int = 2
     others: Sequence[LandingTarget] = ()
 
     def __post_init__(self) -> None:
         self.at = places(self.folder)
-        output = planned_output(self.session, self.spec, self.transform)
-        writer = Writer(self.spec.pipeline, 1, lambda: None, attempts=3, quarantine=self.spec.quarantine_table.id)
-        self.targets = targets = [self._open(one, table_schema(output.schema, one), writer) for one in self.spec.tables]
+        spec = self.spec.model_copy(update={"transform": "a.function"}) if self.has_transform else self.spec
+        rows = planned_output(self.session, self.spec, self.transform)
+        planned = SessionParts(self.session, spec, self.transform, self.transform, rows, self.references)
+        schemas = planned.table_schemas()
+        writer = Writer(spec.pipeline, 1, lambda: None, attempts=3, quarantine=spec.quarantine_table.id)
+        self.targets = targets = [self._open(one, schemas[one.id], writer) for one in spec.tables]
         targets += [Target(one, one.read_ledger()) for one in self.others]
-        quarantine = self._open(self.spec.quarantine_table, QUARANTINE_SCHEMA, writer)
-        layouts = [target.table.layout() for target in targets]
-        self.check: LandableCheck = make_check(output.schema, layouts, has_transform=self.has_transform)
-        self._decode = make_value_decoder(self.spec, value_schema(self.spec))
-        schema = planned_input(self.session, self.spec).schema
-        local = LocalTransform(PlanKeeper(self.transform, self.versions), schema) if self.has_transform else None
-        raising = RaisingRecords(self.spec, self.transform, schema) if self.has_transform else None
+        quarantine = self._open(spec.quarantine_table, QUARANTINE_SCHEMA, writer)
+        assembly = Assembly(planned, IDS, [target.table.layout() for target in targets])
+        self.check: LandableCheck = assembly.check
+        self._decode = make_value_decoder(spec, value_schema(spec))
         self._reader = Reader(self.slices)
         direct = None
         if self.way == "direct" and self._decode is not None:
-            by_spark = SparkDecoding(make_decoder(self.spec, IDS), keeps_skipped=self.spec.null_values == "delete")
-            direct = DirectLane(self._reader, self._decode, IDS, self.check, by_spark, local, raising)  # type: ignore[arg-type]
-        bad = QuarantineLander(quarantine, writer, partial(read_places, self.spec.quarantine_table, self.at))
-        self.lander = BatchLander(
-            self.spec.model_copy(update={"transform": "a.function"}) if self.has_transform else self.spec,
-            make_decoder(self.spec, IDS),
-            self.transform,
-            targets,
-            bad,
-            writer,
-            {
-                "multiplies": may_multiply(output),
-                "left_out": {},
-                "check": self.check,
-                "hour_column": make_hour_column(self.spec, output.schema),
-            },
-            direct=direct,
-            raising=raising,
-            tombstones=make_tombstones(self.spec, output.schema),
-        )
+            by_spark = assembly.decoding, assembly.local_transform, assembly.raising
+            direct = DirectLane(self._reader, self._decode, IDS, self.check, *by_spark)  # type: ignore[arg-type]
+        bad = QuarantineLander(quarantine, writer, partial(read_places, spec.quarantine_table, self.at))
+        self.lander = BatchLander(assembly, targets, bad, writer, direct)
         assert isinstance(self.lander._lanes, LaneChooser), "else each batch would choose its lane by itself"
         self.lander._lanes = OneWay(self.way)  # type: ignore[assignment]
         self.counts = Counts()

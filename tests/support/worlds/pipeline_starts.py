@@ -13,8 +13,8 @@ from lakebound.errors import BrokerUnavailableError, CrashLoopError, LeaseHeldEr
 from lakebound.ledger.entry import Offsets, missing
 from lakebound.ledger.topics import TopicFacts
 from lakebound.tables.landed import newest_landed_epoch
-from lakebound_spark.batch.batch import group_by_missing, range_between
-from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
+from lakebound_spark.landing.trimming import group_by_missing, range_between
 from lakebound_spark.stream.opening import open_targets, start_offsets, take_lease
 from tests.support.tables.local_tables import SCHEMA
 from tests.support.worlds.memory_tables import OneRowFile, Row, Stored
@@ -85,7 +85,7 @@ def _land_group(offsets: Offsets, members: list[Target], quarantine: Target, wri
     if rest:
         quarantine.commit(writer, rest, Counts(read=1, quarantined=1, rows=1), _rows(rest, bad=True))  # type: ignore[arg-type]
     for target in members:
-        target.commit(writer, offsets, Counts(read=1, landed=1, rows=1), _rows(offsets, bad=False), lane="driver")  # type: ignore[arg-type]
+        target.commit(writer, offsets, Counts(read=1, landed=1, rows=1), _rows(offsets, bad=False), Origin(lane="driver"))  # type: ignore[arg-type]
 
 
 def _ask_kafka(world: World) -> dict[str, TopicFacts]:

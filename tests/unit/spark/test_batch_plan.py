@@ -9,9 +9,9 @@ from lakebound.errors import TableMismatchError
 from lakebound.ledger.entry import Offsets, TopicOffsets, add
 from lakebound.ledger.intervals import Interval
 from lakebound.spec.limits import DriverLaneSpec
-from lakebound_spark.batch.batch import group_by_missing, range_between
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.row_writer import check_housed
+from lakebound_spark.landing.trimming import group_by_missing, range_between
 
 
 def offsets(partitions: dict[int, tuple[Interval, ...]]) -> Offsets:

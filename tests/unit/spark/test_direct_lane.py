@@ -18,7 +18,7 @@ from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch import direct, doubtful
-from lakebound_spark.batch.direct import DirectLane, TransformHeld, make_direct_lane
+from lakebound_spark.batch.direct import DirectLane, TransformHeld, driver_decoder
 from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.doubtful import Decoded
 from lakebound_spark.batch.landable import LandableCheck
@@ -252,5 +252,4 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(monkeypatch: pytest.Monke
 def test_only_spark_can_do_what_some_pipelines_ask_for(
     changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
 ) -> None:
-    lane = make_direct_lane(spec_of(**changes), {"orders": "topic-id"}, unhoused, NO_CHECK, by_spark, None)
-    assert (lane is not None) is is_direct
+    assert (driver_decoder(spec_of(**changes), unhoused) is not None) is is_direct

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,19 +19,19 @@ from pyspark.sql import functions as F
 
 from lakebound import faults
 from lakebound.landing.rollup_recorder import Lane
-from lakebound.ledger.entry import Offsets, TopicOffsets, add, count, missing
-from lakebound.ledger.intervals import Intervals
+from lakebound.landing.sample_recorder import SampleRecorder
+from lakebound.ledger.entry import Offsets, count
 from lakebound.ledger.marks import NextOffsets
+from lakebound.operations.release.reading import read_places
 from lakebound.operations.replay.chunks import chunks
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
-from lakebound_spark.batch.decode import Decoder, good_columns
+from lakebound_spark.batch.decode import Decoder, good_columns, value_schema
 from lakebound_spark.batch.direct import DirectLane
-from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, RaisingRecords, Search
+from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, Search
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import (
-    How,
     ResultTooLargeError,
     UnlandableRowsError,
     WrittenBy,
@@ -41,15 +42,17 @@ from lakebound_spark.batch.lanes import (
 from lakebound_spark.batch.observation import Watched, watch
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
+from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.records import Records, in_offsets
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
 from lakebound_spark.batch.row_writer import RowWriter, Written
 from lakebound_spark.batch.seen_records import Observed, all_of, observed_by, seen_columns
-from lakebound_spark.batch.targets import Counts, Target, Writer
-from lakebound_spark.batch.tombstones import Deletions, Tombstones, TombstonesMismatchError, skipped_columns, write_tombstones
-from lakebound_spark.batch.transform import Transform
+from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
+from lakebound_spark.batch.tombstones import Deletions, TombstonesMismatchError, skipped_columns, write_tombstones
+from lakebound_spark.landing.assembly import Assembly
+from lakebound_spark.landing.trimming import group_by_missing
 
 log = logging.getLogger(__name__)
 
@@ -80,35 +83,39 @@ class BatchLander:
 
     def __init__(
         self,
-        spec: PipelineSpec,
-        decoder: Decoder,
-        transform: Transform,
+        assembly: Assembly,
         targets: Sequence[Target],
         quarantine: QuarantineLander,
         writer: Writer,
-        how: How,
-        *,
         direct: DirectLane | None = None,
-        rescuer: Rescuer | None = None,
-        raising: RaisingRecords | None = None,
-        tombstones: Tombstones | None = None,
-        cores: int = 2,
-        on_cluster: bool = False,
     ) -> None:
-        self._decoder = decoder
-        self._transform = transform
+        """Land nothing yet.
+
+        Args:
+            assembly: Makes rows of the pipeline's records.
+            targets: Where they go.
+            quarantine: Where bad records go.
+            writer: What all commits have in common.
+            direct: The lane in which the driver reads; None where Spark reads every batch.
+        """
+        planned, process = assembly.planned, assembly.planned.process
+        self._decoder = assembly.decoder
+        self._transform = planned.transform
         self._targets = list(targets)
         self._quarantine = quarantine
         self._writer = writer
-        self._how = how
+        self._how = assembly.how
         self._direct = direct
-        self._rescuer = rescuer
-        self._raising = raising
-        self._tombstones = tombstones
-        self._has_transform = spec.transform is not None
-        # Spark makes the JSON for topics of what the driver read, too.
-        has_transform = self._has_transform or bool(spec.to_topics)
-        self._lanes = LaneChooser(spec.driver_lane, cores, has_transform=has_transform, on_cluster=on_cluster)
+        self._rescuer = Rescuer(planned.session, assembly.spec)
+        self._raising = assembly.raising
+        self._tombstones = assembly.tombstones
+        self._has_transform = planned.has_transform
+        self._lanes = LaneChooser(
+            assembly.spec.driver_lane,
+            process.cores,
+            has_transform=planned.spark_makes_rows,
+            on_cluster=process.is_on_cluster,
+        )
         self._batches_since_bad = _BATCHES_UNTIL_GOOD
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._seen_columns = seen_columns()
@@ -168,8 +175,7 @@ class BatchLander:
         self._pool.shutdown()
         if self._direct is not None:
             self._direct.close()
-        if self._rescuer is not None:
-            self._rescuer.close()
+        self._rescuer.close()
 
     def _land_in_pieces(
         self, work: _Work, report: BatchReport, verify: Callable[[], None], goes_on: Callable[[], bool]
@@ -193,7 +199,7 @@ class BatchLander:
         try:
             self._land_group(work, report, verify)
         except (PySparkException, Py4JJavaError) as exc:
-            if self._rescuer is None or not may_be_rescued(exc):
+            if not may_be_rescued(exc):
                 raise
             rescued = self._rescuer.read(work.offsets).where(in_offsets(work.offsets))
             records = Records(work.records.session, work.offsets, lambda: rescued)
@@ -284,7 +290,7 @@ class BatchLander:
 
     def _unlandable(self, work: _Work) -> pa.Table:
         """Return topic, partition, offset and problem of the records whose rows cannot land."""
-        return self._how["check"].places(self._transform(good_columns(work.decoder.decode(work.records.frame))))
+        return self._how.check.places(self._transform(good_columns(work.decoder.decode(work.records.frame))))
 
     def _write(self, work: _Work, tag: str, report: BatchReport) -> tuple[Written, Observed, Lane]:
         size, tables = count(work.offsets), [target.table for target in work.targets]
@@ -314,10 +320,8 @@ class BatchLander:
     ) -> tuple[Written, Observed, Lane] | None:
         """Write a batch that the driver reads and decodes; None where it turns out that Spark has to."""
         assert self._direct is not None
-        how, hour_column = self._how, self._how.get("hour_column")
-        with RowWriter(
-            tables, tag, how["left_out"], self._pool, multiplies=how["multiplies"], hour_column=hour_column
-        ) as writer:
+        how = self._how
+        with RowWriter(tables, tag, how.left_out, self._pool, multiplies=how.multiplies, hour_column=how.hour_column) as writer:
             observed = self._direct.write(work.offsets, work.records.session, writer, report.timed)
             if observed is None:
                 return None
@@ -392,21 +396,13 @@ class BatchLander:
         if not targets:
             return
 
-        hour_column = self._how.get("hour_column")
+        hour_column = self._how.hour_column
         hours = None if hour_column is None or not written.rows else hour_column.told(written.hours)
+        origin = Origin(report.batch, written_by, observed.timestamps_ms, hours)
 
         def commit(target: Target) -> None:
             with report.timed(f"commit {target.id}"):
-                target.commit(
-                    self._writer,
-                    work.offsets,
-                    counts,
-                    written.files[target.id],
-                    batch=report.batch,
-                    lane=written_by,
-                    timestamps_ms=observed.timestamps_ms,
-                    hours=hours,
-                )
+                target.commit(self._writer, work.offsets, counts, written.files[target.id], origin)
 
         # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
         futures = [self._pool.submit(commit, target) for target in targets]
@@ -415,40 +411,30 @@ class BatchLander:
             raise errors[0]
 
 
-def group_by_missing(targets: Sequence[Target], wanted: Offsets) -> list[tuple[Offsets, list[Target]]]:
-    """Return the tables grouped by what of ``wanted`` they lack; those that lack nothing are left out.
-
-    Offsets of rows that were erased by decision are lacked by nobody.
-    """
-    groups: list[tuple[Offsets, list[Target]]] = []
-    for target in targets:
-        target.leave_out_erased(wanted)
-        lacking = missing(wanted, target.coverage)
-        if not lacking:
-            continue
-        for offsets, members in groups:
-            if offsets == lacking:
-                members.append(target)
-                break
-        else:
-            groups.append((lacking, [target]))
-    return groups
-
-
-def range_between(start: NextOffsets, end: NextOffsets, topic_ids: Mapping[str, str]) -> Offsets:
-    """Return the offsets that a batch reads; a partition without a start is new and begins at 0, as Spark reads it.
+def make_lander(
+    assembly: Assembly,
+    targets: Sequence[Target],
+    quarantine: Target,
+    writer: Writer,
+    places: Places,
+    *,
+    direct: DirectLane | None = None,
+    samples: SampleRecorder | None = None,
+) -> BatchLander:
+    """Return what lands a pipeline's batches in its targets, and their bad records in its quarantine.
 
     Args:
-        start: Next offset to read before the batch, per topic and partition.
-        end: Next offset to read after the batch, per topic and partition.
-        topic_ids: Kafka's id of each topic, by the topic's name.
+        assembly: Makes rows of its records.
+        targets: Where they go.
+        quarantine: The quarantine table.
+        writer: What all commits have in common.
+        places: Where the tables are.
+        direct: The lane in which the driver reads; None where Spark reads every batch.
+        samples: Keeps bad records, where the pipeline asks for that; None where nobody looks at them.
     """
-    result: Offsets = {}
-    for topic, ends in end.items():
-        starts = start.get(topic, {})
-        intervals: dict[int, Intervals] = {
-            p: ((starts.get(p, 0), stop),) for p, stop in sorted(ends.items()) if stop > starts.get(p, 0)
-        }
-        if intervals:
-            result = add(result, {topic: TopicOffsets(topic_id=topic_ids[topic], partitions=intervals)})
-    return result
+    spec, schema = assembly.spec, value_schema(assembly.spec)
+    kept = spec.quarantine_samples if samples is not None else 0
+    sampling = QuarantineSampling(samples, kept, schema) if samples is not None and kept else None
+    own_places = partial(read_places, spec.quarantine_table, places)
+    bad = QuarantineLander(quarantine, writer, own_places, schema, sampling)
+    return BatchLander(assembly, targets, bad, writer, direct)
