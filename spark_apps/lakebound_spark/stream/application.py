@@ -44,9 +44,10 @@ from lakebound_spark.session import SessionStart
 from lakebound_spark.stream.batches_opening import OpenedBatches, open_in_batches
 from lakebound_spark.stream.ending import change_desired_at_end, is_refusal, verdict_on, write_down
 from lakebound_spark.stream.kafka_wait import KafkaWait
+from lakebound_spark.stream.landed_batches import BATCHES, BatchListeners, LandedBatches
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import take_lease
-from lakebound_spark.stream.query import BATCHES, LandingStream
+from lakebound_spark.stream.query import LandingStream
 from lakebound_spark.stream.real_time_opening import Opened, open_in_real_time, plan_in_real_time
 from lakebound_spark.stream.real_time_query import IN_REAL_TIME, RealTimeStream
 from lakebound_spark.stream.repeated_query import QueriesTogether, RepeatedQuery, Stream
@@ -308,21 +309,11 @@ class Application:
     ) -> LandingStream:
         if (raising := batches.assembly.raising) is not None:
             raising.tell = lambda found: self._board.change(search=found)
-        return LandingStream(
-            self._run if parts.real_time is None else self._run.of_batches,
-            session,
-            batches.lander,
-            batches.targets,
-            self._facts,
-            {topic: known.topic_id for topic, known in facts.items()},
-            self._board,
-            report,
-            self._stop,
-            self._bound(facts),
-            self._recorder,
-            self._ledger,
-            parts.references,
-        )
+        run = self._run if parts.real_time is None else self._run.of_batches
+        listeners = BatchListeners(self._board, report, self._recorder, self._ledger)
+        told = LandedBatches(run.spec, batches.targets, listeners)
+        until = self._bound(facts)
+        return LandingStream(run, session, batches, self._facts, told, self._stop, until, parts.references)
 
     def _repeated(
         self,

@@ -16,31 +16,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
-from lakebound.control.quarantine_rate import stop_error, window_seconds
-from lakebound.control.recent_ledger import LandedBatch
-from lakebound.control.rollups import MOST_REASONS
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.landing.landed_freshness import LandedFreshness
-from lakebound.landing.ledger_recorder import LedgerRecorder
-from lakebound.landing.recent_window import RecentWindow
-from lakebound.landing.rollup_recorder import Lane, RollupRecorder, figures_of_batch
+from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
-from lakebound.ledger.entry import Offsets, TopicOffsets, check_topic_ids
+from lakebound.ledger.entry import TopicOffsets, check_topic_ids
 from lakebound.ledger.marks import NextOffsets, highest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.records import Records
-from lakebound_spark.batch.report import BatchReport
-from lakebound_spark.batch.targets import Target
-from lakebound_spark.landing.lander import BatchLander
 from lakebound_spark.landing.trimming import range_between
 from lakebound_spark.reference.book import ReferenceBook
+from lakebound_spark.stream.batches_opening import OpenedBatches
 from lakebound_spark.stream.garbage import collect_garbage_seldom
+from lakebound_spark.stream.landed_batches import LandedBatches
 from lakebound_spark.stream.planned import PROGRESS_IN_MEMORY, planned_ends
-from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.rounds import Rounds
-from lakebound_spark.stream.signs import ProgressBoard
 from lakebound_spark.stream.source import read_offsets, read_stream
 from lakebound_spark.stream.stop_signal import StopSignal
 from lakebound_spark.stream.tracing import Tracer
@@ -48,8 +39,6 @@ from lakebound_spark.stream.tracing import Tracer
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
-BATCHES = "batches"
-"""Name of this query among those of an application."""
 _QUERY_SECONDS = 60.0
 """Spark may run the first batch before it has returned the query that it started."""
 _KEEP_CHEAP_SECONDS = 15.0
@@ -62,43 +51,45 @@ class LandingStream:
         self,
         run: RunSpec,
         session: SparkSession,
-        lander: BatchLander,
-        targets: list[Target],
+        opened: OpenedBatches,
         facts: KafkaFacts,
-        topic_ids: dict[str, str],
-        board: ProgressBoard,
-        report: TargetsReport,
+        told: LandedBatches,
         stop: StopSignal,
         until: NextOffsets | None,
-        recorder: RollupRecorder,
-        ledger: LedgerRecorder,
         references: ReferenceBook,
     ) -> None:
+        """Start nothing yet.
+
+        Args:
+            run: The orders.
+            session: Spark's.
+            opened: What lands, and where.
+            facts: Kafka's.
+            told: Hears of each batch.
+            stop: Is set when the application is to end.
+            until: Where a bounded run ends; None without a bound.
+            references: Turned to newer versions between two batches.
+        """
         self._run = run
         self._session = session
-        self._lander = lander
-        self._targets = targets
+        self._lander = opened.lander
+        self._targets = opened.targets
+        self._topic_ids = opened.assembly.topic_ids
         self._facts = facts
-        self._topic_ids = topic_ids
-        self._board = board
-        self._landed = report
+        self._told = told
         self._stop = stop
         self._until = until
-        self._recorder = recorder
-        self._ledger = ledger
         self._references = references
         self._tracer = Tracer(run.control.trace(run.app_id)) if run.trace else None
         self._batch_lock = threading.Lock()
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
         self._query: Future[StreamingQuery] = Future()
-        self._rounds = Rounds(run, lander)
+        self._rounds = Rounds(run, opened.lander)
         self._position: NextOffsets = {}
         self._planned: NextOffsets = {}
         self._lane: Lane | None = None
         self._ending = threading.Event()
-        self._freshness = LandedFreshness()
-        self._recent = RecentWindow(window_seconds(run.spec.objectives))
         self.landed_batches = 0
         collect_garbage_seldom()
 
@@ -111,7 +102,7 @@ class LandingStream:
         self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
         self._position = self._planned = start
         make_private_folder(checkpoint.parent)
-        self._ledger.hold(self._coverages())
+        self._told.hold()
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(
             partial(self._on_batch, self._ending)
@@ -124,8 +115,7 @@ class LandingStream:
             writer = writer.options(**PROGRESS_IN_MEMORY)
         query = writer.start()
         self._query.set_result(query)
-        self._board.wait_no_more("running")
-        self._landed.begin(BATCHES, start)
+        self._told.begin(start)
         try:
             self._watch(query)
         finally:
@@ -139,7 +129,7 @@ class LandingStream:
                 return
             with self._batch_lock:
                 self._lander.flush(self._run.spec.limits.idle_entry_seconds)
-                self._board.change(recent=self._recent.counted(time.time()))
+                self._told.show_recent()
             if time.monotonic() > next_care:
                 self._keep_cheap()
                 next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
@@ -150,7 +140,7 @@ class LandingStream:
         with self._batch_lock:
             if self._may_commit(query):
                 self._lander.flush()
-                self._report_tables()
+                self._told.show_targets()
         query.stop()
 
     def _may_commit(self, query: StreamingQuery) -> bool:
@@ -213,7 +203,7 @@ class LandingStream:
                 yield not self._is_over(ending)
             except Exception as exc:
                 self._error = exc
-                self._report_tables()  # One table may have the batch.
+                self._told.show_targets()  # One table may have the batch.
                 raise
 
     def _land(self, records: Records, ends: NextOffsets, batch: int) -> None:
@@ -241,12 +231,12 @@ class LandingStream:
 
         report = self._lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
         if report.ended_early:
-            self._report(report, {}, time.perf_counter() - began)
+            self._told.add(report, {}, time.perf_counter() - began)
             return
         self._position = highest([self._position, ends])
         self._lane = report.lane or self._lane
         self.landed_batches += 1
-        self._report(report, wanted, time.perf_counter() - began)
+        self._told.add(report, wanted, time.perf_counter() - began)
         if self._tracer is not None:
             self._tracer.add(report, self._query.result())
         faults.reach("batch_ends")
@@ -263,68 +253,14 @@ class LandingStream:
 
     def _goes_on(self) -> bool:
         """Show how far a batch in pieces is, and say whether its rest is wanted: the next start reads the ledger."""
-        self._report_tables()
+        self._told.show_targets()
         return not self._stop.is_set()
-
-    def _coverages(self) -> list[Offsets]:
-        return [target.coverage for target in self._targets]
-
-    def _report(self, report: BatchReport, read: Offsets, seconds: float) -> None:
-        latest, coverages = self._board.latest, self._coverages()
-        self._board.recover(BATCHES)
-        self._board.change(
-            batch=report.batch,
-            lane=report.written_by,
-            records=latest.records + report.counts.read,
-            filtered=latest.filtered + report.counts.filtered,
-            quarantined=latest.quarantined + report.counts.quarantined,
-            durations_ms=report.durations_ms,
-        )
-        self._landed.put(BATCHES, self._targets, report.newest_record_ms)
-        now = time.time()
-        self._recent.add(now, report.counts.read, report.counts.quarantined, report.reasons)
-        age_seconds = None
-        if report.oldest_record_ms is not None:
-            self._freshness.add(now, report.oldest_record_ms, report.counts.read)
-            age_seconds = now - report.oldest_record_ms / 1000
-        figures = figures_of_batch(
-            read=report.counts.read,
-            filtered=report.counts.filtered,
-            quarantined=report.counts.quarantined,
-            lane=report.lane,
-            seconds=seconds,
-            durations_ms=report.durations_ms,
-            oldest_age_seconds=age_seconds,
-            reasons=report.reasons,
-        )
-        tables = self._board.latest.tables
-        self._recorder.add(figures, tables)
-        if read:
-            landed = LandedBatch(
-                at=now,
-                epoch=latest.epoch,
-                batch=report.batch,
-                ranges={},
-                partitions=0,
-                read=report.counts.read,
-                filtered=report.counts.filtered,
-                quarantined=report.counts.quarantined,
-                reasons=dict(report.reasons.most_common(MOST_REASONS)),
-                lane=report.lane,
-                seconds=seconds,
-            )
-            own = {one.id: tables[one.id] for one in self._targets if one.id in tables}
-            self._ledger.add(landed, read, coverages, own)
-        self._board.change(recent=self._recent.counted(now), freshness_p99_seconds=self._freshness.p99_seconds(now))
 
     def _end_in_a_flood(self) -> None:
         """Ask for the end where more is quarantined than the pipeline's author allows. The batch has landed by then."""
-        error = stop_error(self._run.spec, self._board.latest.recent)
+        error = self._told.flood()
         if error is not None:
             self._stop.refuse(error)
-
-    def _report_tables(self) -> None:
-        self._landed.put(BATCHES, self._targets)
 
     def _keep_cheap(self) -> None:
         for target in self._targets:
