@@ -187,3 +187,22 @@ def test_a_bound_is_kept_and_told(at: Places) -> None:
     handle: Table = foreign_iceberg(SPEC, at)
     look = misread_columns(handle, at, most_files=2)
     assert (look.files, look.looked_at) == (4, 2)
+
+
+@pytest.mark.parametrize("path", ["_kafka", "_kafka.offset", "_kafka.timestamp"])
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_rows_that_no_longer_say_where_they_came_from_are_not_read_by_other_names(
+    at: Places, path: str, is_dropped: bool
+) -> None:
+    if is_dropped:
+        drop(at, path)
+    else:
+        rename(at, path, "theirs")
+    with pytest.raises(RowsNotReadError, match=f"it has no column {path}.*renamed or dropped"):
+        open_table(SPEC, at).scan_kafka()
+    is_told_by_bounds = path == "_kafka.timestamp"
+    if is_told_by_bounds:
+        assert open_table(SPEC, at).reconstruct() is not None
+    else:
+        with pytest.raises(RowsNotReadError):
+            open_table(SPEC, at).reconstruct()

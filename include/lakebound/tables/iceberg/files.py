@@ -259,7 +259,10 @@ def file_range(file: IcebergDataFile, schema: Schema) -> FileRange:
     """Return what a file's bounds say of ``_kafka``."""
 
     def bounds(name: str) -> tuple[Any, Any]:
-        field = schema.find_field(f"{KAFKA_COLUMN}.{name}")
+        try:
+            field = schema.find_field(f"{KAFKA_COLUMN}.{name}")
+        except ValueError:
+            return None, None  # somebody renamed or dropped it
         low, high = ((found or {}).get(field.field_id) for found in (file.lower_bounds, file.upper_bounds))
         if low is None or high is None:
             return None, None

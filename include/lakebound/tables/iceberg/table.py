@@ -402,6 +402,13 @@ class IcebergTable:
     def scan_kafka(self) -> pa.Table:
         """Read ``_kafka`` of every row, flattened."""
         current = self._current()
+        names = current.schema().column_names
+        lost = next((name for name in KAFKA_TYPE.names if f"{KAFKA_COLUMN}.{name}" not in names), None)
+        if lost is not None:
+            why = f"it has no column {KAFKA_COLUMN}.{lost}, which says where a row came from"
+            raise RowsNotReadError(
+                self._spec.id, why, "Somebody renamed or dropped it: rename it back, or land into a new table"
+            )
         try:
             rows = current.scan(selected_fields=(KAFKA_COLUMN,)).to_arrow()
         except ValueError as exc:
