@@ -31,9 +31,28 @@ def make_session(name: str, log_level: str = "WARN") -> SparkSession:
     return session
 
 
-def without_files(session: SparkSession) -> None:
-    """Let SQL name no files (``text.`/etc/hostname```) from now on, before conditions are read that somebody wrote in YAML."""
-    session.conf.set("spark.sql.runSQLOnFiles", "false")
+_OF_CONDITIONS = {"spark.sql.runSQLOnFiles": "false", "spark.sql.variable.substitute": "false"}
+
+
+def guard_conditions(session: SparkSession) -> None:
+    """Let SQL read nothing of the machine from now on, before conditions are read that somebody wrote in YAML.
+
+    It could name files (``text.`/etc/hostname```), and Spark would put variables in the place of ``${env:NAME}``.
+    """
+    for name, value in _OF_CONDITIONS.items():
+        session.conf.set(name, value)
+
+
+@contextmanager
+def guarded_conditions(session: SparkSession) -> Iterator[None]:
+    """Do the same for as long as the block lasts: a transform may name files."""
+    before = {name: str(session.conf.get(name)) for name in _OF_CONDITIONS}
+    guard_conditions(session)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 @contextmanager

@@ -32,6 +32,13 @@ This reserves nothing; it only says from where on the JVM collects for the sake 
 Source: https://docs.oracle.com/en/java/javase/17/gctuning/other-considerations.html, "Class Metadata".
 """
 
+NO_REDIRECTS = "-Dhttp.maxRedirects=0"
+"""Java follows a token server that answers with another address, and takes the token from there (tried with kafka-clients
+3.9.1, 301 to 308): a pipeline could let applications send requests to any server. librdkafka does not follow.
+
+Source: https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/net/doc-files/net-properties.html
+"""
+
 LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of the JVM that only puts the application's command line together (``spark-class``): it lives for half a second."""
 
@@ -127,7 +134,7 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.driver.extraJavaOptions": driver_java_options(settings, "-XX:+UseParallelGC", local=local),
         # A batch near this costs four times as much of the heap while it is handed over (seen: 230 MB end a JVM with 1 GB).
         "spark.driver.maxResultSize": "128m",
-        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {METASPACE}",
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {NO_REDIRECTS} -XX:+ExitOnOutOfMemoryError {METASPACE}",
         # A task that got no buffer for its rows fails, and the batch takes the other lane: no reason to end the JVM, which
         # on one machine is the driver's. A full heap does end it, by the option above.
         "spark.executor.killOnFatalError.depth": "0",
@@ -163,6 +170,7 @@ def driver_java_options(settings: Settings, collector: str, *, local: bool) -> s
     """
     options = [
         "-Duser.timezone=UTC",
+        NO_REDIRECTS,
         collector,
         "-XX:+ExitOnOutOfMemoryError",
         METASPACE,

@@ -6,7 +6,11 @@ import pyarrow as pa
 
 _NAMES = {
     pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.string_view(): "STRING",
     pa.binary(): "BINARY",
+    pa.large_binary(): "BINARY",
+    pa.binary_view(): "BINARY",
     pa.int8(): "TINYINT",
     pa.int16(): "SMALLINT",
     pa.int32(): "INT",
@@ -15,8 +19,6 @@ _NAMES = {
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
     pa.date32(): "DATE",
-    pa.timestamp("us"): "TIMESTAMP_NTZ",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
 }
 
 
@@ -26,7 +28,11 @@ def type_name(kind: pa.DataType) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
         return f"STRUCT<{', '.join(f'{one.name}: {type_name(one.type)}' for one in kind)}>"
-    if pa.types.is_list(kind):
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return f"ARRAY<{type_name(kind.value_type)}>"
     if pa.types.is_map(kind):
         return f"MAP<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"

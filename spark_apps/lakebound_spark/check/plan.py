@@ -37,7 +37,7 @@ from lakebound_spark.check.mistakes import schema_problem, transform_problem
 from lakebound_spark.landing.parts import SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.reference.book import open_book
-from lakebound_spark.session import without_files
+from lakebound_spark.session import guarded_conditions
 
 
 @dataclass
@@ -101,10 +101,8 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     output = planned.rows
     if run.freshness == REAL_TIME:
         _check_real_time(found, session, run)
-    on_files = session.conf.get("spark.sql.runSQLOnFiles")
-    without_files(session)
-    found.conditions = [_wrong(output, condition) for condition in conditions]
-    session.conf.set("spark.sql.runSQLOnFiles", str(on_files))  # the next pipeline's transform may name some
+    with guarded_conditions(session):
+        found.conditions = [_wrong(output, condition) for condition in conditions]
     made = _made_by_transform(output.schema, given)
     for position, one in enumerate(spec.tables):
         _check_table(found, run, one, ("tables", position), output, made)

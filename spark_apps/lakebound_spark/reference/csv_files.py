@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from lakebound.tables.type_names import type_name
 from lakebound_spark.reference.loaded import UnusableReferenceError
 
-_MISFIT = re.compile(r"In CSV column #(\d+): CSV conversion error to ([^:]+):")
+_MISFIT = re.compile(r"In CSV column #(\d+): ")
+_NOT_TEXT = "CSV conversion error to string"
+_IN_UTC = pa.timestamp("us", "UTC")
 
 
 def rows_of(file: Path, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -39,11 +42,11 @@ def rows_of(file: Path, types: Mapping[str, pa.DataType]) -> pa.Table:
         raise UnusableReferenceError(f"{file.name} lacks a column of its schema; its first line must name the columns") from exc
     except pa.ArrowInvalid as exc:
         # Without a cause: Arrow's text holds the value.
-        raise UnusableReferenceError(f"it cannot be read: {_problem(str(exc), file)}") from None
+        raise UnusableReferenceError(f"it cannot be read: {_problem(str(exc), file, types)}") from None
     return pa.table([_in_utc(column) for column in rows.columns], names=rows.column_names)
 
 
-def _problem(message: str, file: Path) -> str:
+def _problem(message: str, file: Path, types: Mapping[str, pa.DataType]) -> str:
     """Return what Arrow says of a file, without a value of it."""
     found = _MISFIT.search(message)
     if found is None:
@@ -51,10 +54,13 @@ def _problem(message: str, file: Path) -> str:
             f"{file.name} is not CSV: its first line must name the columns, each line must have as many fields as the first, "
             f"and a field with a comma must be in quotes"
         )
-    column, kind = f"column {_name(int(found[1]), file)} of {file.name}", found[2]
-    if kind == "string":
+    name = _name(int(found[1]), file)
+    column = f"column {name} of {file.name}"
+    if _NOT_TEXT in message:
         return f"{column} has a text that is not UTF-8; write the file as UTF-8"
-    return f"{column} has a value that {kind} cannot hold; correct the file, or change the column's type in 'schema'"
+    kind = types[name]
+    told = type_name(_IN_UTC if pa.types.is_timestamp(kind) else kind)
+    return f"{column} has a value that {told} cannot hold; correct the file, or change the column's type in 'schema'"
 
 
 def _name(position: int, file: Path) -> str:
@@ -67,4 +73,4 @@ def _name(position: int, file: Path) -> str:
 def _in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_timestamp(column.type) or column.type.tz:
         return column
-    return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
+    return pc.assume_timezone(column.cast(pa.timestamp("us")), _IN_UTC.tz)

@@ -15,6 +15,7 @@ from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.secret_uses import server_of_login
 from lakebound.spec.secrets import read_secret
 from lakebound.storage.postgresql import login, refusal_in
+from lakebound.tables.type_names import type_name
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size
 from lakebound_spark.reference.postgres_types import Column, arrow_types, rows_of
 from lakebound_spark.reference.rules import MOST_ROWS, key_problem
@@ -103,7 +104,7 @@ def _types(cursor: psycopg.Cursor, spec: ReferenceSpec) -> dict[str, pa.DataType
         for one in cursor.description or ()
     ]
     types = arrow_types(described)
-    if problem := key_problem(spec.key, {column: str(kind) for column, kind in types.items()}):
+    if problem := key_problem(spec.key, {column: type_name(kind) for column, kind in types.items()}):
         raise UnusableReferenceError(problem)
     return types
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from lakebound.tables.type_names import type_name
 from lakebound_spark.reference.loaded import UnusableReferenceError
 
 _MOST_DIGITS = 38
@@ -118,9 +119,9 @@ def _misfit(message: str, types: dict[str, pa.DataType]) -> str:
     found = _COLUMN.search(message)
     if found is None:
         return "its rows cannot be read as text in CSV's form; read them by a query that casts the columns"
-    name = list(types)[int(found[1])]
+    name, kind = list(types.items())[int(found[1])]
     return (
-        f"column {name} has a value that {types[name]} cannot hold: NaN or infinity, a date before Christ or after 9999, "
+        f"column {name} has a value that {type_name(kind)} cannot hold: NaN or infinity, a date before Christ or after 9999, "
         f"or too many digits; cast it or leave it out in 'query'"
     )
 

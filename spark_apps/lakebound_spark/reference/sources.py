@@ -19,6 +19,7 @@ from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.table import TABLE_FORMATS
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
+from lakebound.tables.type_names import type_name
 from lakebound_spark.reference import csv_files
 from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size, in_folder, normalised
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
@@ -112,8 +113,8 @@ def facts_of(rows: pa.Table, key: tuple[str, ...]) -> ReferenceFacts:
 
 
 def types_of(schema: pa.Schema) -> dict[str, str]:
-    """Return the type of each column, by its name."""
-    return {field.name: str(field.type) for field in schema}
+    """Return the type of each column, as a schema has it, by its name."""
+    return {field.name: type_name(field.type) for field in schema}
 
 
 def _load_files(spec: ReferenceSpec, places: Places) -> Loaded:

@@ -29,7 +29,7 @@ from lakebound.tables.table import open_table
 from lakebound_spark.batch.lanes import PLAIN, write_by_cluster
 from lakebound_spark.jvm import obey_signals
 from lakebound_spark.priority import lower_priority
-from lakebound_spark.session import SessionStart, without_files
+from lakebound_spark.session import SessionStart, guard_conditions
 from lakebound_spark.validate.copies import Copies
 
 # Great Expectations takes seconds to import: what needs it is imported while the session starts.
@@ -208,7 +208,7 @@ class Validation:
         starting = SessionStart(f"lakebound-validate-{self._orders.spec.pipeline}")
         import_module("lakebound_spark.validate.rows")
         session = starting.wait()
-        without_files(session)
+        guard_conditions(session)
         obey_signals(self._ask)
         self._go_behind()
         return session

@@ -87,6 +87,12 @@ def test_the_jvm_does_not_stop_to_collect_classes_at_its_start(tmp_path: Path, p
     assert "-XX:MetaspaceSize=256m" in conf[f"spark.{process}.extraJavaOptions"].split()
 
 
+@pytest.mark.parametrize("process", ["driver", "executor"])
+def test_a_token_server_leads_java_to_no_other_server(tmp_path: Path, process: str) -> None:
+    conf = confs(spark_submit_command(run_spec(tmp_path), settings(tmp_path, "spark://m:7077")))
+    assert "-Dhttp.maxRedirects=0" in conf[f"spark.{process}.extraJavaOptions"].split()
+
+
 def test_further_jvm_options_follow_the_applications_own(tmp_path: Path) -> None:
     environ = {"LAKEBOUND_HOME": str(tmp_path), "LAKEBOUND_JVM_OPTIONS": "-XX:TieredStopAtLevel=1 -Dx=y"}
     wanted = load_settings(environ)

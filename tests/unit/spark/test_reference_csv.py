@@ -30,8 +30,8 @@ def test_declared_columns_are_read_and_times_are_in_utc(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (f"note,device_id,floor\nx,d,{SECRET}\n", "column floor of devices.csv has a value that int32 cannot hold"),
-        ("note,device_id,floor\nx,d,99999999999\n", "column floor of devices.csv has a value that int32 cannot hold"),
+        (f"note,device_id,floor\nx,d,{SECRET}\n", "column floor of devices.csv has a value that INT cannot hold"),
+        ("note,device_id,floor\nx,d,99999999999\n", "column floor of devices.csv has a value that INT cannot hold"),
         (b"note,device_id,floor\nx,\xff\xfe,1\n", "column device_id of devices.csv has a text that is not UTF-8"),
         (f"device_id,floor\nd,1\n{SECRET},2,3\n", "devices.csv is not CSV: .* as many fields as the first"),
         ("", "devices.csv is not CSV: its first line must name the columns"),
