@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from lakebound.plain_text import markdown_text
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import has_both_ends
 
@@ -18,11 +19,11 @@ def tags(purpose: str, spec: PipelineSpec) -> list[str]:
 
 
 def describe(doc: str | None, spec: PipelineSpec) -> str:
-    """Return a DAG's page: the DAG file's own docstring, then the pipeline."""
+    """Return a DAG's page: the DAG file's own docstring, then the pipeline. Its description is text, and not Markdown."""
     beside = f" (tables: `{spec.tables_freshness()}`)" if has_both_ends(spec, spec.freshness) else ""
     rows = "\n".join(f"| `{table.id}` | {', '.join(table.partition_by) or '—'} |" for table in spec.tables)
     return (
-        f"{(doc or '').strip()}\n\n### Pipeline `{spec.pipeline}`\n\n{spec.description}\n\n"
+        f"{(doc or '').strip()}\n\n### Pipeline `{spec.pipeline}`\n\n{markdown_text(spec.description)}\n\n"
         f"Topics: {', '.join(f'`{topic}`' for topic in spec.topics)} · freshness: `{spec.freshness}`{beside}\n\n"
         f"| table | partitioned by |\n| --- | --- |\n{rows}\n"
     )

@@ -32,6 +32,7 @@ _DAGS = {
     "maintenance": "maintain__{pipeline}",
     "validation": "validate__{pipeline}",
 }
+_ADDRESSES = ("runbook", "page", "DAG")
 _FACTS_OF_RUN = ("app_id", "dag_id", "run_id", "log_url")
 
 
@@ -123,7 +124,7 @@ def html_of(message: Message, links: Links) -> str:
     tables = []
     for told in message.alerts:
         rows = "".join(
-            f"<tr><td><b>{html.escape(name)}</b></td><td>{_cell(value)}</td></tr>"
+            f"<tr><td><b>{html.escape(name)}</b></td><td>{_cell(name, value)}</td></tr>"
             for name, value in _lines(message, told, links)
         )
         tables.append(f"<table>{rows}</table>")
@@ -170,6 +171,8 @@ def _lines(message: Message, told: ToldAlert, links: Links) -> list[tuple[str, s
     return [(name, value) for name, value in found if value]
 
 
-def _cell(value: str) -> str:
+def _cell(name: str, value: str) -> str:
+    """Return a value as HTML; only addresses that are Lakebound's own are links."""
     shown = html.escape(value)
-    return f'<a href="{shown}">{shown}</a>' if value.startswith(("http://", "https://")) else shown.replace("\n", "<br>")
+    is_link = name in _ADDRESSES and value.startswith(("http://", "https://"))
+    return f'<a href="{shown}">{shown}</a>' if is_link else shown.replace("\n", "<br>")

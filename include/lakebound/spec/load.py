@@ -23,12 +23,12 @@ from lakebound.spec.disputes import claimed_twice, disputed_lines, disputed_tabl
 from lakebound.spec.installation_file import Installation, read_installation
 from lakebound.spec.mistakes import describe, secret_keys
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline_files import SUFFIXES, pipeline_files
 from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.spark import SparkSettingsError
 from lakebound.spec.table import TableSpec
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
-SUFFIXES = (".yaml", ".yml")
 MOST_LINES = 100
 """About one file: each round of the watch and each page tells them."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -74,11 +74,11 @@ def load_pipelines(where: Settings | Path) -> LoadedPipelines:
     if not settings_folder.is_dir():
         line = f"{settings_folder}: this folder does not exist; create it, or set LAKEBOUND_PIPELINES"
         return LoadedPipelines(mistakes={settings_folder: [line]})
-    files = sorted(path for path in settings_folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".")
+    files = pipeline_files(settings_folder)
     installation = read_installation(settings_folder)
-    read = {path: _read(path, kafka, installation) for path in files}
+    read = {path: _read(path, kafka, installation) for path in files.read}
     right = {path: spec for path, (spec, _) in read.items() if spec is not None}
-    mistakes: dict[Path, list[str]] = {path: lines for path, (_, lines) in read.items() if lines}
+    mistakes = {path: lines for path, (_, lines) in read.items() if lines} | files.mistakes
     if installation.problems:
         mistakes[installation.path] = list(installation.problems)
     disputed = claimed_twice(right)
@@ -131,9 +131,7 @@ def load_unbound(settings: Settings) -> tuple[PipelineSpec, ...]:
     """Return the pipelines whose files are right, though their secrets may not be bound to the servers that they name."""
     folder = settings.pipelines
     installation = replace(read_installation(folder), binds=False)
-    files = (
-        sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != ".") if folder.is_dir() else []
-    )
+    files = pipeline_files(folder).read if folder.is_dir() else ()
     read = (_read(path, settings.kafka, installation)[0] for path in files)
     return tuple(spec for spec in read if spec is not None)
 

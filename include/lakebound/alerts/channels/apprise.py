@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from lakebound.alerts.channel import CONNECTION, Call, ChannelKind
 from lakebound.alerts.model import Message
 from lakebound.alerts.wording import Links, text_of, title_of
+from lakebound.plain_text import chat_text
 
 
 class AppriseSpec(ChannelKind):
@@ -29,8 +30,8 @@ class AppriseSpec(ChannelKind):
     def call(self, message: Message, links: Links) -> Call:
         """Return how a message is sent."""
         arguments = {
-            "title": title_of(message),
-            "body": text_of(message, links),
+            "title": chat_text(title_of(message)),
+            "body": chat_text(text_of(message, links)),
             "apprise_conn_id": self.connection or "",
             "variable": self.env,
         }

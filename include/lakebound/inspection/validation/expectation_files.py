@@ -11,8 +11,8 @@ from lakebound.inspection.validation.expectation_types import TableColumns, type
 from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
 from lakebound.settings import Settings
 from lakebound.spec.ddl import UnclearDdlError, read_columns
-from lakebound.spec.load import SUFFIXES
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.pipeline_files import SUFFIXES
 from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.value import BytesValueSpec
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lakebound.control.findings import Severity
 from lakebound.frozen import Frozen
@@ -17,9 +17,18 @@ OnFailure = Literal["alert", "quarantine", "stop"]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
+def _in_one_line(text: str) -> str:
+    if text.splitlines() not in ([], [text]) or "\t" in text:
+        raise ValueError("must be in one line: it is a name in messages")
+    return text
+
+
+OneLine = Annotated[str, AfterValidator(_in_one_line)]
+
+
 class _Expectation(Frozen):
     expect: str = Field(description="A GX name such as expect_column_values_to_be_between, or one of Lakebound's own kinds.")
-    name: str = Field(default="", description="Its name in findings, and as a quarantine reason.")
+    name: OneLine = Field(default="", max_length=200, description="Its name in findings, and as a quarantine reason.")
     severity: Severity = Severity.WARNING
     suite: str = Field(default=DEFAULT_SUITE, pattern=NAME)
     tables: tuple[str, ...] = Field(default=(), description="Names or format:name; default: every table of the pipeline.")
@@ -27,8 +36,8 @@ class _Expectation(Frozen):
 
     @property
     def label(self) -> str:
-        """Its name; without one, made from its kind and columns. It is unique in its file."""
-        return self.name or f"{self.expect}({', '.join(self.subjects())})"
+        """Its name; without one, made from its kind and columns, in one line. It is unique in its file."""
+        return self.name or " ".join(f"{self.expect}({', '.join(self.subjects())})".split())
 
     def subjects(self) -> tuple[str, ...]:
         """Return its columns, rule or table, for its name."""
