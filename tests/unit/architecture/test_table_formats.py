@@ -27,6 +27,19 @@ EXCEPTIONS = {
 }
 """Modules that name a format, with the reason."""
 
+IMPORTERS = {
+    "inspection/doctor/foreign/delta_history.py": "reads tables that are not ours by the same lines of a log",
+    "operations/backup/archive.py": "a backup has the file of the embedded catalog",
+    "operations/backup/plan.py": "a backup has the file of the embedded catalog",
+    "operations/backup/restore.py": "a backup has the file of the embedded catalog",
+    "operations/maintenance/keep.py": "how long the properties of a Delta table keep its log and files",
+    "operations/recovery/repointing.py": "a repair of what a catalog says",
+    "tables/warehouse_check.py": "asks a warehouse's catalog, of whatever tables",
+    "maintain/iceberg_actions.py": "Spark's side of the maintenance of Iceberg tables",
+    "maintain/iceberg_operations.py": "Spark's side of the maintenance of Iceberg tables",
+}
+"""Modules that import a format's own, with the reason; who needs another one asks a registry."""
+
 
 def is_of_a_format(path: Path) -> bool:
     """Whether a module is a format's own, or says what people write."""
@@ -51,6 +64,13 @@ def literals(file: Path) -> list[int]:
     ]
 
 
+def imports(file: Path) -> bool:
+    """Whether a module imports one of ``lakebound.tables.<format>``."""
+    own = re.compile(rf"lakebound\.tables\.({'|'.join(TABLE_FORMATS)})(\.|$)")
+    names = [node.module for node in nodes_of(file) if isinstance(node, ast.ImportFrom) and node.module]
+    return any(own.match(name) for name in names)
+
+
 def named() -> dict[str, list[int]]:
     """Return the lines in which modules name a format, other than the formats' own and ``spec``."""
     found = {}
@@ -66,6 +86,17 @@ def test_no_module_names_a_format_but_the_formats_own() -> None:
     found = named()
     assert {name: lines for name, lines in found.items() if name not in EXCEPTIONS} == {}, "ask a registry: tables/formats.py"
     assert sorted(found) == sorted(EXCEPTIONS), "an exception that is not needed any more"
+
+
+def test_no_module_imports_a_format_but_the_formats_own() -> None:
+    found = {
+        path.as_posix()
+        for folder in FOLDERS
+        for file in (REPOSITORY / folder).rglob("*.py")
+        if not is_of_a_format(path := file.relative_to(REPOSITORY / folder)) and imports(file)
+    }
+    assert found - {*IMPORTERS} == set(), "ask a registry: tables/formats.py"
+    assert {*IMPORTERS} - found == set(), "an exception that is not needed any more"
 
 
 def test_a_name_of_a_format_is_found(tmp_path: Path) -> None:
