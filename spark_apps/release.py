@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 
 from lakebound.operations.release.orders import ReleaseOrders
-from lakebound_spark.entry import read_orders, say_guest_ended
-from lakebound_spark.guests.release import Release
+from lakebound_spark.backfill.rows_decide import release
+from lakebound_spark.entry import read_orders, say_backfill_ended
 
 
 def main() -> int:
     """Run the release that ``--run-spec`` describes and return its exit code."""
-    return say_guest_ended(Release(read_orders(ReleaseOrders, __doc__)).run())
+    return say_backfill_ended(release(read_orders(ReleaseOrders, __doc__)))
 
 
 if __name__ == "__main__":

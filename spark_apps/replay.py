@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 
 from lakebound.operations.replay.orders import ReplayOrders
-from lakebound_spark.entry import read_orders, say_guest_ended
-from lakebound_spark.guests.replay import Replay
+from lakebound_spark.backfill.coverage_decides import replay
+from lakebound_spark.entry import read_orders, say_backfill_ended
 
 
 def main() -> int:
     """Run the replay that ``--run-spec`` describes and return its exit code."""
-    return say_guest_ended(Replay(read_orders(ReplayOrders, __doc__)).run())
+    return say_backfill_ended(replay(read_orders(ReplayOrders, __doc__)))
 
 
 if __name__ == "__main__":

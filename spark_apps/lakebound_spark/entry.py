@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OrdersType = TypeVar("OrdersType", bound=RunSpec)
 
-_GUEST_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
+_BACKFILL_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 
 
 def read_orders(kind: type[OrdersType], description: str | None, *, quiet: Iterable[str] = ("py4j",)) -> OrdersType:
@@ -39,10 +39,10 @@ def read_orders(kind: type[OrdersType], description: str | None, *, quiet: Itera
     return orders
 
 
-def say_guest_ended(result: ReplayResult) -> int:
-    """Say how a replay or a release ended, and return its exit code."""
+def say_backfill_ended(result: ReplayResult) -> int:
+    """Say how a backfill ended, and return its exit code."""
     print(f"{result.state}: {result.reason}", flush=True)
-    return _GUEST_CODES[result.state]
+    return _BACKFILL_CODES[result.state]
 
 
 def run_alone(work: Callable[[], int], progress: str, another_run: type[LakeboundError]) -> int:

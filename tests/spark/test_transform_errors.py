@@ -23,11 +23,11 @@ from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.sampling import TopicSample
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound_spark.backfill.quarantined import QuarantinedRecords, Released
 from lakebound_spark.batch import failing_records
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
 from lakebound_spark.columns import explode
-from lakebound_spark.guests.release_batch import ReleaseBatch, Released
 from lakebound_spark.landing import lander, parts
 from lakebound_spark.landing.assembly import Assembly
 
@@ -251,7 +251,7 @@ def test_such_a_record_stays_in_quarantine_until_the_function_is_mended(
 
     def released(function: Transform, *, write: bool) -> Released:
         monkeypatch.setattr(parts, "load_transform", lambda spec, references: function)
-        batch = ReleaseBatch(orders, session, [target.table for target in one.targets])
+        batch = QuarantinedRecords(orders, session, [target.table for target in one.targets])
         found = batch.decode(wanted, [target.table for target in one.targets], write=write)
         batch.forget()
         return found

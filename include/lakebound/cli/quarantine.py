@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.guest import follow_guest, start_guest
+from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, printable, say, show
 
 if TYPE_CHECKING:
@@ -126,28 +124,14 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
 
 
 def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is_trial: bool) -> ReleaseResult:
-    from lakebound.control.desired import read_desired
-    from lakebound.control.folder import ControlFolder
-    from lakebound.control.person import operating_system_user
-    from lakebound.control.submission import app_id_for
-    from lakebound.errors import HeldError
-    from lakebound.operations.release.orders import APPLICATION, ReleaseResult, read_release, release_orders
+    from lakebound.operations.backfill.orders import backfill_orders
+    from lakebound.operations.release.orders import APPLICATION, ReleaseOrders, ReleaseResult
 
-    desired = read_desired(ControlFolder(settings.home, spec.pipeline))
-    if desired.state == "held" and not is_trial:
-        raise HeldError(spec.pipeline, desired.reason)
-    app_id = f"release-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
-    orders = release_orders(spec, settings, app_id, reasons=reasons, is_trial=is_trial)
-    submission, process = start_guest(orders, settings, APPLICATION)
-    say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
-    code = follow_guest(process, orders, submission, "replay", by=operating_system_user())
-    result = read_release(orders.control, app_id) or ReleaseResult(app_id=app_id)
-    if result.state != "running":
-        return result
-    reason = (
-        f"the application died (exit code {code}). Run the command again: landed records are skipped. Log: {submission.log}"
-    )
-    return result.model_copy(update={"state": "failed", "reason": reason})
+    if not is_trial:
+        check_not_held(spec, settings)
+    app_id = new_app_id("release", spec.pipeline, BY)
+    orders = backfill_orders(ReleaseOrders, spec, settings, app_id, reasons=reasons, is_trial=is_trial)
+    return run_backfill(orders, settings, APPLICATION, ReleaseResult(app_id=app_id))
 
 
 def _print_result(result: ReleaseResult) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.guest import follow_guest, start_guest
+from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
@@ -100,33 +99,19 @@ def _show(plan: ReplayPlan, *, json: bool) -> None:
 
 
 def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResult:
-    from lakebound.control.desired import read_desired
-    from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
-    from lakebound.control.replay_result import ReplayResult, read_result
-    from lakebound.control.submission import app_id_for
-    from lakebound.errors import HeldError
+    from lakebound.control.replay_result import ReplayResult
+    from lakebound.operations.backfill.orders import backfill_orders
     from lakebound.operations.replay.alone import take_back_alone
-    from lakebound.operations.replay.orders import APPLICATION, replay_orders
+    from lakebound.operations.replay.orders import APPLICATION, ReplayOrders
 
-    desired = read_desired(ControlFolder(settings.home, spec.pipeline))
-    if desired.state == "held":
-        raise HeldError(spec.pipeline, desired.reason)
+    check_not_held(spec, settings)
     if plan.takes_back:
         for table, offsets in take_back_alone(spec, settings, plan, by=operating_system_user()).items():
             say(f"replay: {table}: {offsets:,} offsets without rows were removed from the coverage")
-    app_id = f"replay-{app_id_for(spec.pipeline, 0, f'{BY}/{os.getpid()}/{time.time_ns()}')}"
-    orders = replay_orders(spec, settings, plan.wanted, app_id)
-    submission, process = start_guest(orders, settings, APPLICATION)
-    say(f"replay: {app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
-    code = follow_guest(process, orders, submission, "replay", by=operating_system_user())
-    result = read_result(orders.control, app_id) or ReplayResult(app_id=app_id)
-    if result.state != "running":
-        return result
-    reason = (
-        f"the application died (exit code {code}). Run the command again: landed records are skipped. Log: {submission.log}"
-    )
-    return result.model_copy(update={"state": "failed", "reason": reason})
+    app_id = new_app_id("replay", spec.pipeline, BY)
+    orders = backfill_orders(ReplayOrders, spec, settings, app_id, wanted=plan.wanted)
+    return run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id))
 
 
 def _print_result(result: ReplayResult) -> None:

@@ -1,9 +1,12 @@
-"""How far a replay has got: its record in the pipeline's folder, which its application writes."""
+"""How far a backfill (a replay, a release) has got: its record in the pipeline's folder, which its application writes."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -13,15 +16,34 @@ from lakebound.frozen import FrozenRecord
 ReplayState = Literal["running", "completed", "stopped", "refused", "failed"]
 
 
+@dataclass(frozen=True)
+class PieceCounts:
+    """Records of one piece of a backfill: ``read = filtered + landed + quarantined``, where something is landed.
+
+    Attributes:
+        read: Those that were tried.
+        filtered: Those that gave no row.
+        landed: Those that gave rows.
+        quarantined: Those that are, or stay, in quarantine.
+        verdicts: Of a release, by the reason in the quarantine: how many ``fit``, and how many ``stay``.
+    """
+
+    read: int = 0
+    filtered: int = 0
+    landed: int = 0
+    quarantined: int = 0
+    verdicts: Mapping[str, Counter[str]] = field(default_factory=dict)
+
+
 class TableLanded(FrozenRecord):
-    """What a replay has committed to one table."""
+    """What a backfill has committed to one table."""
 
     commits: int = 0
     rows: int = 0
 
 
 class ReplayResult(FrozenRecord):
-    """How far a replay has got. Times are epoch seconds; records are those that were read, rows are per table."""
+    """How far a backfill has got. Times are epoch seconds; records are those that were read, rows are per table."""
 
     app_id: str
     state: ReplayState = "running"
@@ -37,18 +59,26 @@ class ReplayResult(FrozenRecord):
     started_at: float = Field(default_factory=time.time)
     ended_at: float | None = None
 
+    def plus(self, piece: PieceCounts) -> Self:
+        """Return the record after one more piece."""
+        sums = {name: getattr(self, name) + getattr(piece, name) for name in ("read", "filtered", "landed", "quarantined")}
+        return self.model_copy(update=sums)
+
+
+Result = TypeVar("Result", bound=ReplayResult)
+
 
 def result_file(control: ControlFolder, app_id: str) -> StateFile:
-    """Return where a replay's record stands."""
+    """Return where a backfill's record stands."""
     return control.replays / f"{app_id}.json"
 
 
 def write_result(control: ControlFolder, result: ReplayResult) -> None:
-    """Replace the replay's record."""
+    """Replace the backfill's record."""
     write_json(result_file(control, result.app_id), result.model_dump(mode="json"), durable=True)
 
 
-def read_result(control: ControlFolder, app_id: str) -> ReplayResult | None:
-    """Return the replay's record, or None before its first word."""
+def read_result(control: ControlFolder, app_id: str, kind: type[Result]) -> Result | None:
+    """Return the record of a backfill of some kind, or None before its first word."""
     body: Any = read_json(result_file(control, app_id), None)
-    return None if body is None else ReplayResult.model_validate(body)
+    return None if body is None else kind.model_validate(body)

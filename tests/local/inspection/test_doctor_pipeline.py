@@ -30,7 +30,7 @@ from lakebound.inspection.doctor.pipeline.numbers import numbers_of
 from lakebound.inspection.doctor.pipeline.rules import RULES, diagnose
 from lakebound.ledger.entry import Entry
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.release.plan import owned
+from lakebound.operations.backfill.tables import owned_table
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import check_not_behind, read_not_behind
@@ -129,7 +129,7 @@ def test_an_entry_that_was_carried_on_past_rows_is_seen_and_refused(tmp_path: Pa
     with pytest.raises(LedgerBehindError, match="rows of 10 offsets"):
         check_not_behind(again, again.read_ledger(), at)
     with pytest.raises(LedgerBehindError, match="rows of 10 offsets"):
-        owned(SPEC, spec, at)
+        owned_table(SPEC, spec, at)
 
 
 def test_a_batch_that_lands_while_a_guest_looks_is_no_older_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from tests.support.tables import local_tables
 from tests.support.tables.guests import without_waits
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, landed_offsets, make_table, places
 
-import lakebound_spark.guests.replay as replaying
+import lakebound_spark.backfill.coverage_decides as replaying
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.folder import ControlFolder
-from lakebound.control.replay_result import read_result
+from lakebound.control.replay_result import ReplayResult, read_result
 from lakebound.errors import CommitUnknownError
 from lakebound.ledger.entry import Offsets, TopicOffsets, carried, intervals_of
 from lakebound.operations.replay.orders import ReplayOrders
@@ -26,10 +26,11 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import Table, open_table
+from lakebound_spark.backfill import job
+from lakebound_spark.backfill.coverage_decides import replay
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Counts, Origin, Target, Writer
-from lakebound_spark.guests.replay import Replay
 from lakebound_spark.landing.trimming import group_by_missing
 
 MARK = 1000
@@ -147,7 +148,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
     monkeypatch.setattr(replaying, "KafkaFacts", FakeKafka)
     monkeypatch.setattr(replaying, "make_lander", fake_lander)
-    monkeypatch.setattr(replaying, "make_session", lambda _: FakeSession())
+    monkeypatch.setattr(job, "make_session", lambda _: FakeSession())
     monkeypatch.setattr(replaying, "plan_pipeline", lambda *_: FakePlan(made.spec, SCHEMA))
     without_waits(monkeypatch)
     return made
@@ -172,21 +173,21 @@ def land_rival(scene: Scene, start: int, end: int, epoch: int = 1) -> None:
 
 
 def test_a_range_lands_in_pieces_the_oldest_first_and_stays_below_the_mark(scene: Scene) -> None:
-    result = Replay(scene.orders(0, 1200)).run()
+    result = replay(scene.orders(0, 1200))
     assert (result.state, result.chunks_done, result.read) == ("completed", 12, 1000), result
     assert scene.reads == [(start, start + 100) for start in range(0, 1000, 100)]
     assert scene.landed() == [list(range(1000))] * 2 and scene.coverages() == [((0, 1000),)] * 2
-    assert read_result(scene.control, "replay-1") == result
+    assert read_result(scene.control, "replay-1", ReplayResult) == result
     assert result.tables["delta:shop.orders"].rows == 1000
     kinds = [committed.entry.kind for committed in scene.tables()[0].entries()]
     assert kinds == ["replay"] * 11 + ["open", "genesis"]
 
 
 def test_landing_it_again_reads_nothing(scene: Scene) -> None:
-    Replay(scene.orders(0, 300)).run()
+    replay(scene.orders(0, 300))
     versions = [table.read_ledger().version for table in scene.tables()]
     scene.reads.clear()
-    assert Replay(scene.orders(0, 300)).run().state == "completed"
+    assert replay(scene.orders(0, 300)).state == "completed"
     assert not scene.reads and [table.read_ledger().version for table in scene.tables()] == versions
 
 
@@ -195,14 +196,14 @@ def test_one_that_is_cut_short_is_a_gap_in_every_table(scene: Scene) -> None:
         request_stop(scene.control, "replay-1", reason="test", by="test")
 
     scene.meanwhile[1] = ask_to_end
-    result = Replay(scene.orders(0, 1000)).run()
+    result = replay(scene.orders(0, 1000))
     assert (result.state, result.chunks_done) == ("stopped", 1) and "run it again" in result.reason
     assert scene.coverages() == [((0, 100), (1000, 1000))] * 2
 
 
 def test_a_new_application_meanwhile_is_followed(scene: Scene) -> None:
     scene.meanwhile[2] = lambda: open_with_epoch(scene, 2)
-    assert Replay(scene.orders(0, 300)).run().state == "completed"
+    assert replay(scene.orders(0, 300)).state == "completed"
     assert scene.reads == [(0, 100), (100, 200), (100, 200), (200, 300)]
     assert scene.landed() == [list(range(300))] * 2
     assert [table.read_ledger().epoch for table in scene.tables()] == [2, 2]
@@ -210,7 +211,7 @@ def test_a_new_application_meanwhile_is_followed(scene: Scene) -> None:
 
 def test_what_another_replay_lands_meanwhile_is_trimmed(scene: Scene) -> None:
     scene.meanwhile[1] = lambda: land_rival(scene, 0, 100)
-    assert Replay(scene.orders(0, 100)).run().state == "completed"
+    assert replay(scene.orders(0, 100)).state == "completed"
     assert scene.landed() == [list(range(100))] * 2
     entries = list(scene.tables()[0].entries())
     assert sum(committed.entry.rows for committed in entries) == 100
@@ -226,7 +227,7 @@ def test_a_rollback_meanwhile_lowers_the_mark_and_the_rest_is_the_streams(scene:
             commit_entry(table, table.read_ledger(), [], reset, own_epoch=2, check_lease=lambda: None, attempts=1)
 
     scene.meanwhile[3] = rewind
-    result = Replay(scene.orders(0, 400)).run()
+    result = replay(scene.orders(0, 400))
     assert result.state == "completed"
     assert scene.reads == [(0, 100), (100, 200), (200, 300)]
     assert scene.coverages() == [((0, 150),)] * 2
@@ -247,7 +248,7 @@ def test_a_column_that_a_start_adds_meanwhile_ends_it(scene: Scene) -> None:
         open_with_epoch(scene, 2)
 
     scene.meanwhile[2] = start_anew
-    result = Replay(scene.orders(0, 300)).run()
+    result = replay(scene.orders(0, 300))
     assert (result.state, result.error_class) == ("failed", "ColumnsMovedError") and "Run it again" in result.reason
     assert scene.reads == [(0, 100), (100, 200)] and scene.landed() == [list(range(100))] * 2
 
@@ -264,7 +265,7 @@ def test_a_column_that_a_rewind_takes_away_meanwhile_ends_it(scene: Scene, monke
         delta.restore(before.version, reset)
 
     scene.meanwhile[2] = rewind
-    result = Replay(scene.orders(0, 300)).run()
+    result = replay(scene.orders(0, 300))
     assert (result.state, result.error_class) == ("refused", "SchemaChangedError") and "column note" in result.reason
     assert scene.reads == [(0, 100), (100, 200)] and landed_offsets(scene.tables()[0]) == []
 
@@ -281,7 +282,7 @@ def test_one_that_reads_a_table_in_the_middle_of_a_rewind_lands_nothing(scene: S
         refresh(target)
 
     monkeypatch.setattr(Target, "refresh", after_the_hold)
-    result = Replay(scene.orders(0, 100)).run()
+    result = replay(scene.orders(0, 100))
     assert (result.state, result.error_class, scene.reads) == ("refused", "HeldError", [])
     assert scene.landed() == [[], []]
 
@@ -292,7 +293,7 @@ def test_one_that_is_held_in_flight_is_not_tried_again(scene: Scene) -> None:
         open_with_epoch(scene, 2)
 
     scene.meanwhile[1] = hold
-    result = Replay(scene.orders(0, 100)).run()
+    result = replay(scene.orders(0, 100))
     assert (result.state, result.error_class, len(scene.reads)) == ("refused", "HeldError", 1)
     assert scene.landed() == [[], []]
 
@@ -302,18 +303,18 @@ def test_a_table_that_cannot_be_written_ends_it_after_so_many_attempts(scene: Sc
         raise CommitUnknownError("delta:shop.orders", 3, "disk full")
 
     monkeypatch.setattr(FakeLander, "commit", fail)
-    result = Replay(scene.orders(0, 100)).run()
+    result = replay(scene.orders(0, 100))
     assert (result.state, result.error_class, len(scene.reads)) == ("failed", "CommitUnknownError", 3)
     assert "disk full" in result.reason
 
 
 def test_a_held_pipeline_and_a_recreated_topic_are_refused(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.meanwhile[1] = lambda: change_desired(scene.control, "held", reason="audit")
-    result = Replay(scene.orders(0, 300)).run()
+    result = replay(scene.orders(0, 300))
     assert (result.state, result.error_class, result.chunks_done) == ("refused", "HeldError", 1)
     change_desired(scene.control, "running")
     monkeypatch.setattr(FakeKafka, "topic_ids", lambda *_: {TOPIC: "another"})
-    result = Replay(scene.orders(0, 300)).run()
+    result = replay(scene.orders(0, 300))
     assert (result.state, result.error_class) == ("refused", "TopicRecreatedError")
     assert scene.landed() == [list(range(100))] * 2
 

@@ -70,7 +70,7 @@ def work(control: ControlFolder, home: Path, settings: Settings) -> Iterator[tup
     AlertStore(home).write(AlertState(dropped=3))
     yield "alerts", lambda: AlertStore(home).read().dropped, True
     write_result(control, ReplayResult(app_id="replay-1", landed=5))
-    yield "replay", lambda: getattr(read_result(control, "replay-1"), "landed", None), True
+    yield "replay", lambda: getattr(read_result(control, "replay-1", ReplayResult), "landed", None), True
     record_run(control, RunReport(pipeline="orders", run_id="run-1", started_at_ms=1, ended_at_ms=2))
     yield "maintenance", lambda: len(read_runs(control)), True
     lease = renew(control, lease)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import lakebound_spark.guests.release as releasing
+import lakebound_spark.backfill.rows_decide as releasing
 from lakebound.control.folder import ControlFolder
 from lakebound.inspection.proof.offset_arrays import Arrays, size
 from lakebound.landing.table_settling import ColumnsMovedError
@@ -19,9 +19,10 @@ from lakebound.tables.commit import commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table
+from lakebound_spark.backfill import job
+from lakebound_spark.backfill.quarantined import Released
+from lakebound_spark.backfill.rows_decide import release
 from lakebound_spark.batch.row_writer import Written
-from lakebound_spark.guests.release import Release
-from lakebound_spark.guests.release_batch import Released
 from tests.support.tables.guests import without_waits
 from tests.support.tables.local_tables import landed_offsets
 from tests.support.tables.quarantined import Quarantined, rows_of
@@ -44,7 +45,7 @@ class Scene:
         spec = self.world.spec
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"max_records_per_batch": self.most_records})})
         body = {"spec": spec, "places": self.world.at, "app_id": "release-1", "freshness": "available_now"}
-        return Release(ReleaseOrders(**body, is_trial=is_trial)).run()
+        return release(ReleaseOrders(**body, is_trial=is_trial))
 
     @property
     def control(self) -> ControlFolder:
@@ -99,7 +100,7 @@ def make_scene(world: Quarantined, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Return a pipeline whose releases go by the stand-in."""
     made = Scene(world)
     monkeypatch.setattr(FakeBatch, "scene", made, raising=False)
-    monkeypatch.setattr(releasing, "ReleaseBatch", FakeBatch)
-    monkeypatch.setattr(releasing, "make_session", lambda _: type("Session", (), {"stop": lambda self: None})())
+    monkeypatch.setattr(releasing, "QuarantinedRecords", FakeBatch)
+    monkeypatch.setattr(job, "make_session", lambda _: type("Session", (), {"stop": lambda self: None})())
     without_waits(monkeypatch)
     return made

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.offset_arrays import size
-from lakebound.ledger.entry import check_owner
+from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import read_index
 from lakebound.operations.release.reasons import DECODER_REASONS
-from lakebound.operations.replay.plan import NothingLandedYetError
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
-from lakebound.tables.stale_ledger import read_not_behind
-from lakebound.tables.table import Table, open_table
+from lakebound.tables.table import open_table
 
 
 class NotReplayableError(LakeboundError):
@@ -95,28 +92,7 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         return plan
     shares = []
     for one in spec.tables:
-        found = look_at(owned(spec, one, places), quarantined)
+        found = look_at(owned_table(spec, one, places)[0], quarantined)
         lacking, landed, uncovered = (size(arrays) for arrays in (found.lacking, found.landed, found.uncovered))
         shares.append(ReleaseShare(table=one.id, lacking=lacking, landed=landed, uncovered=uncovered))
     return plan.model_copy(update={"tables": tuple(shares)})
-
-
-def owned(spec: PipelineSpec, one: TableSpec, places: Places) -> Table:
-    """Return a table as the stream has made it.
-
-    Args:
-        spec: Pipeline that must own the table.
-        one: Table as the pipeline's YAML names it.
-        places: Where this machine keeps tables and state folders.
-
-    Raises:
-        NothingLandedYetError: It is not there yet.
-        ForeignTableError: It is another pipeline's.
-        LedgerBehindError: It holds more than its ledger says.
-    """
-    table = open_table(one, places)
-    entry = read_not_behind(table, places).entry if table.exists() else None
-    if entry is None:
-        raise NothingLandedYetError(spec.pipeline, one.id)
-    check_owner(entry, spec.pipeline, one.id)
-    return table

@@ -37,15 +37,6 @@ class GoneFromKafkaError(LakeboundError):
         )
 
 
-class NothingLandedYetError(LakeboundError):
-    """A table has no ledger yet, so there is nothing below its high-water mark."""
-
-    def __init__(self, pipeline: str, table: str) -> None:
-        super().__init__(
-            f"pipeline {pipeline!r}: table {table} does not exist yet; start the pipeline first, which creates its tables"
-        )
-
-
 class TableShare(Frozen):
     """What a replay does to one table.
 

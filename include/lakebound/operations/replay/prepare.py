@@ -10,19 +10,19 @@ from lakebound.control.progress import readable_progress
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.result import Ranges, TableProof
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_owner, check_topic_ids, common, count
+from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_topic_ids, common, count
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.replay.bounds import ReplayBound, between, resolve
 from lakebound.operations.replay.chunks import chunks
-from lakebound.operations.replay.plan import NothingLandedYetError, ReplayPlan, make_plan
+from lakebound.operations.replay.plan import ReplayPlan, make_plan
 from lakebound.operations.replay.take_back import nothing_stands_for
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
 from lakebound.tables.erased import read_erased
 from lakebound.tables.places import places_of
-from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import open_table
 
 
@@ -47,7 +47,8 @@ def prepare(
     first, last = (resolve(bound, topics, _at_time(bound, broker, spec)) for bound in (start, end))
     asked = between(first, last, topics)
     proofs = _proofs(spec, settings, broker) if missing else {}
-    coverages = {table.id: _coverage(spec, settings, table.id) for table in spec.tables}
+    places = places_of(settings, spec.warehouse)
+    coverages = {table.id: owned_table(spec, table, places)[1].coverage for table in spec.tables}
     takes_back: dict[str, Offsets] = {}
     if missing:
         for coverage in coverages.values():
@@ -69,16 +70,6 @@ def _proofs(spec: PipelineSpec, settings: Settings, broker: KafkaFacts) -> dict[
     proof = prove(spec, places_of(settings, spec.warehouse), deep=True, facts=broker)
     tables = {table.id for table in spec.tables}  # what is missing in a topic cannot be replayed
     return {found.table: found for found in proof.tables if found.table in tables}
-
-
-def _coverage(spec: PipelineSpec, settings: Settings, table_id: str) -> Offsets:
-    places = places_of(settings, spec.warehouse)
-    table = open_table(next(table for table in spec.tables if table.id == table_id), places)
-    view = read_not_behind(table, places) if table.exists() else None
-    if view is None or view.entry is None:
-        raise NothingLandedYetError(spec.pipeline, table_id)
-    check_owner(view.entry, spec.pipeline, table_id)
-    return view.coverage
 
 
 def _missing(proof: TableProof, topics: Mapping[str, TopicFacts]) -> Offsets:

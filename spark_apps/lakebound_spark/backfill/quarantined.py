@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +58,10 @@ class Released:
     written_by: WrittenBy
 
 
-class ReleaseBatch:
+class QuarantinedRecords:
     """Decodes pieces for the tables of one pipeline."""
 
-    def __init__(self, orders: ReleaseOrders, session: SparkSession, tables: list[Table]) -> None:
+    def __init__(self, orders: ReleaseOrders, session: SparkSession, tables: Sequence[Table]) -> None:
         self._orders = orders
         self._spec = orders.spec
         self._session = session

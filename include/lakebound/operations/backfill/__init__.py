@@ -1,0 +1,4 @@
+"""What backfills have in common: jobs that land offsets below the high-water marks again, such as replays and releases.
+
+Other rooms import ``orders`` and ``tables``.
+"""
