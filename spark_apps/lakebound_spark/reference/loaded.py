@@ -61,6 +61,21 @@ def normalised(rows: pa.Table) -> pa.Table:
     return rows.cast(normalise_schema(rows.schema))
 
 
+def check_is_inside(file: Path, places: Places) -> None:
+    """Refuse what is in a folder of reference data and leads out of it, or is a device or a pipe, which may have no end.
+
+    Args:
+        file: The file.
+        places: Those of the pipeline.
+
+    Raises:
+        UnusableReferenceError: It is no file of the folder of references.
+    """
+    folder = places.references.resolve() if places.references is not None else None
+    if folder is None or not file.resolve().is_relative_to(folder) or not file.is_file():
+        raise UnusableReferenceError(f"{file.name} is not a regular file in the folder {folder}; put a copy there")
+
+
 def in_folder(spec: ReferenceSpec, places: Places) -> Path:
     """Return the path, links followed: who writes YAML cannot read other files of the machine."""
     folder = places.references.resolve() if places.references is not None else None

@@ -80,11 +80,18 @@ def _transaction(name: str, spec: ReferenceSpec) -> Iterator[psycopg.Cursor]:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.cursor() as cursor:
-                cursor.execute(_SETTINGS, [text for setting in _SESSION.items() for text in setting])
+                _set_session(cursor)
                 yield cursor
+            # A query may call what writes though the transaction reads: large objects before PostgreSQL 16.
+            connection.rollback()
     except psycopg.Error as exc:
         # Without a cause: the driver's text may hold a value of a row.
         raise UnusableReferenceError(problem_of(exc, field, spec)) from None
+
+
+def _set_session(cursor: psycopg.Cursor) -> None:
+    """Set what each statement needs; before each, because the query of the one before may have set something else."""
+    cursor.execute(_SETTINGS, [text for setting in _SESSION.items() for text in setting])
 
 
 def _source(spec: ReferenceSpec) -> sql.Composable:
@@ -122,6 +129,7 @@ def _rows(spec: ReferenceSpec, types: dict[str, pa.DataType]) -> sql.Composed:
 
 
 def _version(cursor: psycopg.Cursor, spec: ReferenceSpec, types: dict[str, pa.DataType]) -> Version:
+    _set_session(cursor)
     [(count, hashes)] = cursor.execute(_FINGERPRINT.format(rows=_rows(spec, types))).fetchall()
     check_size(count)
     facts = repr((count, hashes, [(column, str(kind)) for column, kind in types.items()]))
@@ -130,6 +138,7 @@ def _version(cursor: psycopg.Cursor, spec: ReferenceSpec, types: dict[str, pa.Da
 
 
 def _text(cursor: psycopg.Cursor, spec: ReferenceSpec, types: dict[str, pa.DataType]) -> bytes:
+    _set_session(cursor)
     text = bytearray()
     with cursor.copy(_COPY.format(rows=_rows(spec, types))) as copied:
         for part in copied:

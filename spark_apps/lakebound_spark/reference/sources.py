@@ -21,7 +21,15 @@ from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.type_names import type_name
 from lakebound_spark.reference import csv_files
-from lakebound_spark.reference.loaded import Loaded, UnusableReferenceError, Version, check_size, in_folder, normalised
+from lakebound_spark.reference.loaded import (
+    Loaded,
+    UnusableReferenceError,
+    Version,
+    check_is_inside,
+    check_size,
+    in_folder,
+    normalised,
+)
 from lakebound_spark.reference.rules import ReferenceFacts, key_problem, problem_in, size_problem
 
 _LOOKS: PerFormat[Callable[[ReferenceSpec, Places], Version]] = PerFormat("lakebound_spark.reference", "look")
@@ -160,9 +168,13 @@ def _files(spec: ReferenceSpec, places: Places) -> list[Path]:
     path = in_folder(spec, places)
     if path.is_file():
         return [path]
+    if not path.is_dir():
+        raise UnusableReferenceError(f"{path} is neither a file nor a folder")
     found = sorted(file for file in path.iterdir() if file.suffix == _SUFFIXES[spec.format] and file.name[0] not in "._")
     if not found:
         raise UnusableReferenceError(f"there are no files *{_SUFFIXES[spec.format]} in {path}")
+    for file in found:
+        check_is_inside(file, places)
     return found
 
 
