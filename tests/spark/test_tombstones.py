@@ -39,7 +39,6 @@ from lakebound_spark.batch.transform import Transform, planned_output
 from lakebound_spark.check.trial import _unreadable_keys
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.parts import plan_pipeline
-from lakebound_spark.stream.stores import left_out_by_stores
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("as_applications_write")]
 
@@ -111,7 +110,9 @@ def world(session: SparkSession, folder: Path, way: Lane, transform: Transform, 
     made = LaneWorld(session, folder, spec, way, transform, has_transform=transform is not identity, others=targets)
     assert hasattr(made.lander, "_lanes")
     made.lander._lanes = OneWay(way)  # type: ignore[assignment]
-    made.lander._how = replace(made.lander._how, left_out=left_out_by_stores(schemas, output))
+    made.lander._how = replace(
+        made.lander._how, left_out={store: frozenset(output.names) - {*schema.names} for store, schema in schemas.items()}
+    )
     return made, lambda: (expected.rows_in_redis(server.client(), name), expected.rows_in_postgres(own, name))
 
 

@@ -30,7 +30,7 @@ FOLDERS = {"include/lakebound": "lakebound", "spark_apps/lakebound_spark": "lake
 }
 EVERYTHING = ("pyproject.toml", "requirements.lock", "ivy.xml", "tests/conftest.py")
 """What every test may depend on."""
-FOLDERS_OF_KINDS = ("lakebound.alerts.channels", "lakebound.landing.targets")
+FOLDERS_OF_KINDS = ("lakebound.alerts.channels", "lakebound.landing.targets", "lakebound_spark.stream.targets")
 """Packages whose modules are found by their names in the folder: who imports the package imports all of them."""
 WORDS_OF_ALL = frozenset({"tests", "include", "lakebound", "spark_apps", "plugins", "support", ""})
 """Folders that are named for other reasons."""

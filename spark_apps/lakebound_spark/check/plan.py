@@ -10,34 +10,26 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
-from lakebound.errors import ForeignTableError, LakeboundError, ReferenceRefusedError, StoreShapeError, TableMismatchError
+from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
-from lakebound.landing.to_stores import store_rows
-from lakebound.landing.to_stores.open_store import open_store
-from lakebound.landing.to_stores.postgres_statements import table_columns
-from lakebound.landing.to_topics.messages import staged_schema
 from lakebound.spec.placed import Origin, PlacedProblem
 from lakebound.spec.real_time import REAL_TIME
 from lakebound.spec.table import TableSpec
-from lakebound.spec.to_stores import ToStoreSpec
-from lakebound.spec.to_topics import ToTopicSpec
 from lakebound.spec.yaml_source import Keys
-from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.type_names import told_columns, type_name
 from lakebound_spark.batch.decode import value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
-from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import load_transform
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
 from lakebound_spark.landing.parts import SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import guarded_conditions
+from lakebound_spark.stream.target_kind import application_targets
 
 
 @dataclass
@@ -106,10 +98,10 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     made = _made_by_transform(output.schema, given)
     for position, one in enumerate(spec.tables):
         _check_table(found, run, one, ("tables", position), output, made)
-    for position, topic in enumerate(spec.to_topics):
-        _check_topic(found, topic, ("to_topics", position), output)
-    for position, store in enumerate(spec.to_stores):
-        _check_store(found, run, store, ("to_stores", position), output)
+    for kind in application_targets():
+        for position, other in enumerate(spec.targets_by_key[kind.key]):
+            for problem, key in kind.plan_problems(run, other, output):
+                found.problems.append(PlacedProblem(problem, (kind.key, position, *((key,) if key else ()))))
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found, planned
 
@@ -139,41 +131,6 @@ def _check_table(
         return
     found.tables[one.id], found.columns[one.id] = told_columns(schema), {field.name: type_name(field.type) for field in schema}
     _compare(found, run, one, keys, schema, made)
-
-
-def _check_topic(found: PlannedCheck, one: ToTopicSpec, keys: Keys, output: DataFrame) -> None:
-    try:
-        planned_json = with_json(lambda frame: frame)(output)
-        staged_schema(one, normalise_schema(to_arrow_schema(planned_json.schema)))
-    except TableMismatchError as exc:
-        found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", (*keys, "key")))
-    except (PySparkException, pa.ArrowException, TypeError) as exc:
-        found.problems.append(PlacedProblem(f"{one.id}: Spark has no JSON for the rows: {first_line(exc)}", keys))
-
-
-def _check_store(found: PlannedCheck, run: RunSpec, one: ToStoreSpec, keys: Keys, output: DataFrame) -> None:
-    try:
-        schema = store_rows.staged_schema(one, normalise_schema(to_arrow_schema(output.schema)))
-        if one.postgres is not None:
-            table_columns(one, schema)
-        _compare_store(found, run, one, keys, schema)
-    except TableMismatchError as exc:
-        found.problems.append(PlacedProblem(f"{one.id}: {exc.difference}", keys))
-    except (PySparkException, pa.ArrowException, TypeError) as exc:
-        found.problems.append(PlacedProblem(f"{one.id}: no store holds what the pipeline makes: {first_line(exc)}", keys))
-
-
-def _compare_store(found: PlannedCheck, run: RunSpec, one: ToStoreSpec, keys: Keys, schema: pa.Schema) -> None:
-    """Compare with what the store holds, if it answers now: a check may be made where it cannot be reached."""
-    target = open_store(one, run.spec, schema=schema)
-    try:
-        target.check_ledger()
-    except (StoreShapeError, ForeignTableError) as exc:
-        found.problems.append(PlacedProblem(str(exc), keys))
-    except LakeboundError:
-        return  # the doctor speaks of these
-    finally:
-        target.close()
 
 
 def _compare(found: PlannedCheck, run: RunSpec, one: TableSpec, keys: Keys, schema: pa.Schema, made: frozenset[str]) -> None:

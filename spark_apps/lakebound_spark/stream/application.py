@@ -47,6 +47,7 @@ from lakebound_spark.stream.kafka_wait import KafkaWait
 from lakebound_spark.stream.landed_batches import BATCHES, BatchListeners, LandedBatches
 from lakebound_spark.stream.lineage_choice import chosen_lineage
 from lakebound_spark.stream.opening import take_lease
+from lakebound_spark.stream.other_epochs import newest_landed_other_epoch
 from lakebound_spark.stream.query import LandingStream
 from lakebound_spark.stream.real_time_opening import Opened, open_in_real_time, plan_in_real_time
 from lakebound_spark.stream.real_time_query import IN_REAL_TIME, RealTimeStream
@@ -54,7 +55,6 @@ from lakebound_spark.stream.repeated_query import QueriesTogether, RepeatedQuery
 from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
-from lakebound_spark.stream.topics import newest_landed_topic_epoch
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class Application:
         control, limit = self._run.control, self._run.spec.limits.max_failed_starts
         if last is not None and last.is_barren:
             tables = [open_table(table, self._run.places) for table in self._run.spec.tables]
-            landed = max(newest_landed_epoch(tables), newest_landed_topic_epoch(self._run))
+            landed = max(newest_landed_epoch(tables), newest_landed_other_epoch(self._run.spec))
             last = replace(last, landed_epoch=landed)
         loop = count_last_end(read_crash_loop(control), last, read_desired(control).since)
         write_crash_loop(control, loop)

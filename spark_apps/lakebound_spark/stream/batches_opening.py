@@ -25,8 +25,7 @@ from lakebound_spark.landing.lander import BatchLander, make_lander
 from lakebound_spark.landing.parts import ProcessParts, plan_pipeline
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets
-from lakebound_spark.stream.other_targets import OtherTargets
-from lakebound_spark.stream.topics import check_machine, message_bounds
+from lakebound_spark.stream.other_targets import OtherTargets, check_machine, take_json
 
 
 @dataclass
@@ -98,21 +97,20 @@ def open_in_batches(
     """
     spec, topic_ids = run.spec, {topic: known.topic_id for topic, known in facts.items()}
     check_machine(run, ProcessParts(session.sparkContext).master)
-    planned = plan_pipeline(session, spec, references, with_messages=bool(spec.to_topics))
+    planned = plan_pipeline(session, spec, references, with_messages=take_json(spec))
     schemas = planned.table_schemas() | {spec.quarantine_table.id: QUARANTINE_SCHEMA}
-    others, fields = OtherTargets(run, planned), value_fields(spec)
+    others, fields = OtherTargets(run, planned, kafka), value_fields(spec)
     others.check(topic_ids)
     writer = replace(make_writer(run, lease), references=references.versions)
     settled = settle_tables(spec, run.places, schemas, fields, own_epoch=writer.epoch, check_lease=writer.check_lease)
-    messages = message_bounds(run, kafka)
-    targets, quarantine = open_targets(run, schemas | others.staged, writer, facts, others.make(writer, messages))
+    targets, quarantine = open_targets(run, schemas | others.staged, writer, facts, others.make(writer))
     assembly = Assembly(
         planned,
         topic_ids,
         layouts=[target.table.layout() for target in targets],
         unhoused=settled.unhoused,
         left_out=others.left_out(settled.left_out),
-        bounds=others.bounds(messages),
+        bounds=others.bounds(),
     )
     direct = assembly.direct_lane()
     rehearsal = assembly.rehearsal() if direct is not None and run.freshness != AVAILABLE_NOW else None

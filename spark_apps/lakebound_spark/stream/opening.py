@@ -11,9 +11,8 @@ from lakebound.control.erased_record import read_record
 from lakebound.control.handover import TakeOffers
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
+from lakebound.landing.other_target import OtherTarget
 from lakebound.landing.run_spec import RunSpec
-from lakebound.landing.to_stores.target import StoreTarget
-from lakebound.landing.to_topics.target import TopicTarget
 from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.marks import NextOffsets
@@ -26,9 +25,8 @@ from lakebound.tables.table import LedgerView, open_table
 from lakebound.tables.take_over import Committer, take_over
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.targets import Counts, Target, Writer
+from lakebound_spark.stream.other_epochs import newest_epoch
 from lakebound_spark.stream.signs import lease_guard
-from lakebound_spark.stream.stores import newest_store_epoch
-from lakebound_spark.stream.topics import newest_topic_epoch
 
 
 def take_lease(run: RunSpec) -> Lease:
@@ -50,7 +48,7 @@ def take_lease(run: RunSpec) -> Lease:
                 check_owner(view.entry, spec.pipeline, table_spec.id)
                 check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
-    highest = max(highest, newest_topic_epoch(run), newest_store_epoch(run))
+    highest = max(highest, newest_epoch(run.spec))
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
 
 
@@ -124,7 +122,7 @@ def open_others(
 def reopen(targets: list[Target], quarantine: Target) -> None:
     """Read every ledger again, before the same application starts another query; rows that wait for a commit are removed."""
     for target in (*targets, quarantine):
-        if isinstance(target.table, TopicTarget | StoreTarget):
+        if isinstance(target.table, OtherTarget):
             target.table.remove_staged()
         target.refresh()
 

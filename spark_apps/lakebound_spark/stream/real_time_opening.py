@@ -25,9 +25,8 @@ from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipel
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.real_time.rows import real_time_rows
 from lakebound_spark.stream.opening import make_writer, open_others, open_targets
-from lakebound_spark.stream.other_targets import OtherTargets
 from lakebound_spark.stream.source import read_stream
-from lakebound_spark.stream.topics import check_target_topics, message_bounds
+from lakebound_spark.stream.targets.topics import TopicTargets, check_target_topics
 
 
 @dataclass(frozen=True)
@@ -100,11 +99,10 @@ def open_in_real_time(
     spec = real_time_end(run.spec)
     own = run.model_copy(update={"spec": spec})
     writer = replace(make_writer(own, lease), delivery="at_least_once")
-    schemas, others = {spec.quarantine_table.id: QUARANTINE_SCHEMA}, OtherTargets(own, planned)
+    schemas, others = {spec.quarantine_table.id: QUARANTINE_SCHEMA}, TopicTargets(own, planned, kafka)
     if quarantine is None:
         settle_tables(spec, own.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease)
-    messages = message_bounds(own, kafka)
-    topics = others.make(writer, messages)
+    topics = others.made(writer)
     if quarantine is None:
         targets, quarantine = open_targets(own, schemas | others.staged, writer, facts, topics)
     else:
@@ -116,7 +114,7 @@ def open_in_real_time(
         records = read_stream(session, spec, start, in_batches=False)
         held = {target.id: covered_from(target.coverage, start) for target in targets}
         held = {target: offsets for target, offsets in held.items() if offsets}
-        return real_time_rows(session, spec, records, decoder, planned.function, messages, held)
+        return real_time_rows(session, spec, records, decoder, planned.function, others.messages, held)
 
     return Opened(targets, quarantine, writer, topic_ids, rows_from)
 

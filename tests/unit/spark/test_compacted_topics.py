@@ -15,7 +15,7 @@ from lakebound.landing.kafka import WrittenSettings
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
-from lakebound_spark.stream import topics
+from lakebound_spark.stream.targets import topics
 
 OUTPUT = pa.schema([pa.field("id", pa.string()), pa.field("_kafka", KAFKA_TYPE), pa.field(JSON_COLUMN, pa.string())])
 BODY = {

@@ -52,8 +52,3 @@ def open_store(
     field = f"to_stores[{pipeline.to_stores.index(spec)}]"
     store = connect_store(spec, field)
     return StoreTarget(spec, pipeline.pipeline, store, schema=schema, scratch=scratch, check_lease=check_lease, fills=fills)
-
-
-def open_stores(pipeline: PipelineSpec) -> list[StoreTarget]:
-    """Return all stores of a pipeline, for who only looks."""
-    return [open_store(one, pipeline) for one in pipeline.to_stores]

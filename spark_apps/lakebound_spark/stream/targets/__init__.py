@@ -1,0 +1,1 @@
+"""Kinds of targets beside tables: one module for each; ``lakebound_spark.stream.target_kind`` says what a module has."""
