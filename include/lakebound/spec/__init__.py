@@ -5,5 +5,5 @@ Other rooms import ``claims``, ``complete_hours``, ``connection``, ``ddl``, ``di
 ``pipeline``, ``pipeline_files``, ``placed``, ``postgres``, ``problem_lines``, ``real_time``, ``reference``,
 ``schema``, ``secret_bindings``, ``secret_uses``, ``secrets``, ``source``, ``spark``, ``spark_rules``,
 ``state_store``, ``table``, ``table_properties``, ``times``, ``to_stores``, ``to_topics``, ``tombstones``, ``value``,
-``wanted_bindings``, ``warehouse``, ``warehouses_file``, ``yaml_model`` and ``yaml_source``.
+``value_bounds``, ``wanted_bindings``, ``warehouse``, ``warehouses_file``, ``yaml_model`` and ``yaml_source``.
 """

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from pathlib import PurePath
+from collections.abc import Iterator
 from typing import Any
-
-from pydantic import BaseModel
 
 from lakebound.settings import YamlAccess
 from lakebound.spec.installation_file import Installation
-from lakebound.spec.maintenance import MOST_HISTORY_SECONDS
 from lakebound.spec.named_files import forbidden_certificate_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.secret_bindings import any_matches, binding_refusal, is_of_this_machine
@@ -19,12 +14,8 @@ from lakebound.spec.secret_uses import secret_uses, token_servers
 from lakebound.spec.secrets import forbidden_secret
 from lakebound.spec.spark_allowed import refused_to_authors
 from lakebound.spec.spark_rules import refused_name
-from lakebound.spec.yaml_source import MOST_NUMBER, Keys
-
-MOST_NAME, MOST_PROSE = 4_000, 200_000
-"""Characters. Names, addresses and paths are shown in messages; a schema may have thousands of columns."""
-_OF_LINES = frozenset({"description", "schema", "json_schema", "query"})
-"""Fields of several lines: what is written for people, in DDL, in JSON or in SQL."""
+from lakebound.spec.value_bounds import value_refusals
+from lakebound.spec.yaml_source import Keys
 
 
 def spark_refusals(body: Any, access: YamlAccess, installation: Installation) -> Iterator[tuple[Keys, str]]:
@@ -55,7 +46,7 @@ def refusals(spec: PipelineSpec, access: YamlAccess, installation: Installation)
         access: What YAML may use of this machine.
         installation: What ``installation.yaml`` says.
     """
-    yield from ((keys, refused) for keys, name, value in _values(spec, ()) if (refused := _value_refusal(name, value)))
+    yield from value_refusals(spec)
     for keys, use in secret_uses(spec).items():
         refused = forbidden_secret(use.ref, access)
         if refused is None and installation.binds:
@@ -67,42 +58,6 @@ def refusals(spec: PipelineSpec, access: YamlAccess, installation: Installation)
     for keys, file in spec.certificate_files.items():
         if forbidden := forbidden_certificate_file(file, access):
             yield keys, forbidden
-
-
-def _values(value: Any, keys: Keys, name: str = "") -> Iterator[tuple[Keys, str, Any]]:
-    """Yield each text and number with its keys and the name of its field; keys of a mapping are texts, too."""
-    if isinstance(value, BaseModel):
-        for attribute, field in type(value).model_fields.items():
-            own = field.alias or attribute
-            yield from _values(getattr(value, attribute), (*keys, own), own)
-    elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield (*keys, key), name, key
-            yield from _values(one, (*keys, key), name)
-    elif isinstance(value, tuple | list):
-        for position, one in enumerate(value):
-            yield from _values(one, (*keys, position), name)
-    else:
-        yield keys, name, str(value) if isinstance(value, PurePath) else value
-
-
-def _value_refusal(name: str, value: Any) -> str | None:
-    """Return why nobody can work with a value; None where anybody can.
-
-    With some numbers no clock and no counter can reckon: they would end whoever looks after all pipelines. A name of several
-    lines would forge lines of logs and messages.
-    """
-    if isinstance(value, str):
-        most = MOST_PROSE if name in _OF_LINES else MOST_NAME
-        if len(value) > most:
-            return f"is longer than {most:,} characters"
-        if name not in _OF_LINES and (value.splitlines() not in ([], [value]) or "\t" in value):
-            return "must be in one line, without tabs; after `|` or `>` a line end stays: write `>-`"
-    elif isinstance(value, int | float):
-        largest = MOST_HISTORY_SECONDS if name.endswith("_seconds") else MOST_NUMBER
-        if not (math.isfinite(value) and value <= largest):
-            return f"must be a number of at most {largest:.0f}"
-    return None
 
 
 def _token_server_refusal(spec: PipelineSpec, access: YamlAccess, installation: Installation) -> str | None:

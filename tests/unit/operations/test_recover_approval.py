@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
+from markdown_it import MarkdownIt
 
 from lakebound.errors import SettingError
 from lakebound.operations.recovery.approval import REJECT, ApprovalRule, NotApprovedError, approved_hash, options_for
@@ -72,3 +76,11 @@ def test_self_approval_is_refused_unless_the_operator_allows_it() -> None:
     assert self_approval_is_allowed({"LAKEBOUND_SELF_APPROVAL": "allow"})
     with pytest.raises(SettingError, match="'yes' is neither"):
         self_approval_is_allowed({"LAKEBOUND_SELF_APPROVAL": "yes"})
+
+
+@pytest.mark.parametrize("name", ["[ada](https://evil.test)", "![](https://evil.test/x.png)", "<b>ada</b>", "**ada**"])
+def test_a_name_is_text_on_the_page_of_a_repair(name: str) -> None:
+    page = MarkdownIt("commonmark", {"html": True}).render(ApprovalRule("orders", name, (name, "grace")).sentence())
+    assert not re.search("<(?!/?p>)", page)
+    page = MarkdownIt("commonmark", {"html": True}).render(ApprovalRule("orders", "ada", (name,)).sentence())
+    assert not re.search("<(?!/?p>)", page) and html.escape(name) in page

@@ -20,8 +20,8 @@ from lakebound.control.findings import Severity
 from lakebound.inspection.validation.expectation_mistakes import parse
 from lakebound.plain_text import chat_text, markdown_text
 from lakebound.settings import Settings
-from lakebound.spec.author_rules import MOST_NAME, MOST_PROSE
 from lakebound.spec.load import load_pipelines
+from lakebound.spec.value_bounds import MOST_NAME, MOST_PROSE
 from lakebound.spec.yaml_source import read_yaml
 from lakebound_airflow.defaults import describe
 

@@ -11,10 +11,12 @@ from lakebound.inspection.validation.expectation_types import TableColumns, type
 from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
 from lakebound.settings import Settings
 from lakebound.spec.ddl import UnclearDdlError, read_columns
+from lakebound.spec.load import MOST_LINES
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.pipeline_files import SUFFIXES
 from lakebound.spec.problem_lines import problem_line
 from lakebound.spec.value import BytesValueSpec
+from lakebound.spec.value_bounds import value_refusals
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
 
@@ -140,13 +142,19 @@ def _load(path: Path, spec: PipelineSpec) -> tuple[ExpectationFile, YamlSource]:
         source = read_yaml(path)
     except UnreadableYamlError as exc:
         raise InvalidExpectationsError([problem_line(path, exc.mistake)]) from None
-    file, mistakes = parse(source)
+    try:
+        file, mistakes = parse(source)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as exc:
+        # One file, whatever it says, hides no other pipeline's. Without its text: it may repeat a value.
+        what = f"holds a value that cannot be judged ({type(exc).__name__}); undo the last change of this file"
+        raise InvalidExpectationsError([problem_line(path, Mistake(1, what))]) from None
     if file is not None:
-        mistakes = table_mistakes(file, spec, source)
+        refused = [Mistake(source.line_of(keys), what, keys) for keys, what in value_refusals(file)]
+        mistakes = [*table_mistakes(file, spec, source), *refused]
     if file is None or mistakes:
         raise InvalidExpectationsError(_lines(path, mistakes))
     return file, source
 
 
 def _lines(path: Path, mistakes: Sequence[Mistake]) -> list[str]:
-    return [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)]
+    return [problem_line(path, mistake) for mistake in sorted(mistakes, key=lambda mistake: mistake.line)[:MOST_LINES]]

@@ -113,7 +113,7 @@ def sql_texts(file: ExpectationFile) -> dict[Keys, tuple[str, Expectation]]:
 
 def _expectation(body: Mapping[str, Any], place: Keys, source: YamlSource) -> tuple[Expectation | None, list[Mistake]]:
     name = body.get("expect")
-    if name is not None and name not in OWN_KINDS and name not in CATALOG:
+    if isinstance(name, str) and name not in OWN_KINDS and name not in CATALOG:
         keys = (*place, "expect")
         close = difflib.get_close_matches(str(name), [*OWN_KINDS, *CATALOG], n=1)
         hint = f"did you mean {close[0]!r}?" if close else "see the list in docs/how-to/quality.md"

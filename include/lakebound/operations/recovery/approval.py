@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakebound.errors import LakeboundError
+from lakebound.plain_text import markdown_text
 
 REJECT = "Reject"
 _APPROVE = "Approve "
@@ -84,9 +85,9 @@ class ApprovalRule:
         return approver
 
     def sentence(self) -> str:
-        """Return who asked and who may approve, for the page that a person reads before the answer."""
-        asked = f"Asked by {self.asked_by or 'an unknown user'}."
-        who = ", ".join(self.eligible) or "every user who may answer in Airflow"
+        """Return in Markdown who asked and who may approve, for the page that a person reads before the answer."""
+        asked = f"Asked by {markdown_text(self.asked_by) if self.asked_by else 'an unknown user'}."
+        who = ", ".join(map(markdown_text, self.eligible)) or "every user who may answer in Airflow"
         if self.self_approval and self.asked_by in (self.approvers or (self.asked_by,)):
             return f"{asked} May approve: {who}. The user who asked may approve, too (LAKEBOUND_SELF_APPROVAL=allow)."
         return f"{asked} May approve: {who}, but not the user who asked."
