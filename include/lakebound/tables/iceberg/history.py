@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
@@ -18,8 +18,6 @@ from lakebound.tables.iceberg.metadata_json import Body
 from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.places import Places
 from lakebound.tables.table import TableVersion
-
-T = TypeVar("T")
 
 _ADDED = 1
 _READINGS = 4
@@ -77,28 +75,30 @@ class IcebergHistory(History):
 
     def commits(self) -> Iterator[TableCommit]:
         """Yield the snapshots by their sequence numbers."""
-        facts = [(place, self.facts_of(one)) for place, one in enumerate(self.snapshots.values())]
-        for _, one in sorted(facts, key=lambda found: (found[1].sequence_number, found[0]), reverse=True):
-            yield self._commit(one)
+        facts = {number: self.facts_of(one) for number, one in self.snapshots.items()}
+        oldest_first = sorted(facts.values(), key=lambda found: found.sequence_number)
+        for one in reversed(oldest_first):  # of snapshots without such numbers, the last in the file is the newest
+            yield self._commit(one, None if one.parent is None else facts.get(one.parent))
 
     def ancestry(self, version: str | None = None) -> Iterator[TableCommit]:
         """Yield a snapshot and its ancestors, back to the first that has expired."""
-        first = self.current_id if version is None else int(version)
-        return (self._commit(self.facts_of(one)) for one in _line(self.snapshots, first, lambda one: self.facts_of(one).parent))
+        at = self._facts(self.current_id if version is None else int(version))
+        while at is not None:
+            parent = self._facts(at.parent)
+            yield self._commit(at, parent)
+            at = parent
 
     def versions(self) -> Iterator[TableVersion]:
         """Yield what was the current snapshot; a rollback did not remove any, and makes one the current one again."""
         for number, since_ms in reversed(self.log):
-            if number in self.snapshots:
-                commit = self._commit(self.facts_of(self.snapshots[number]))
+            if (facts := self._facts(number)) is not None:
+                commit = self._commit(facts, self._facts(facts.parent))
                 yield TableVersion(commit.version, since_ms, commit.entry)
 
     def added(self, version: str) -> Iterator[CommittedFile]:
         """Yield the data files that the snapshot's own manifests added."""
-        if (found := self.snapshots.get(int(version))) is None:
-            return
-        facts = self.facts_of(found)
-        if facts.operation == "replace":
+        facts = self._facts(int(version))
+        if facts is None or facts.operation == "replace":
             return
         try:
             for manifest in MANIFESTS.rows(self.places.file_at(facts.manifest_list).read()):
@@ -113,13 +113,15 @@ class IcebergHistory(History):
             if entry[0] == _ADDED and entry[1] in (None, number) and not entry[2][0]:
                 yield CommittedFile(self.places.file_at(entry[2][1]), int(entry[2][2]))
 
-    def _commit(self, facts: _Snapshot) -> TableCommit:
-        parent = None if facts.parent is None else self.snapshots.get(facts.parent)
+    def _facts(self, number: int | None) -> _Snapshot | None:
+        return self.facts_of(self.snapshots[number]) if number is not None and number in self.snapshots else None
+
+    def _commit(self, facts: _Snapshot, parent: _Snapshot | None) -> TableCommit:
         return TableCommit(
             version=str(facts.number),
             number=facts.sequence_number,
             parent=None if facts.parent is None else str(facts.parent),
-            parent_number=self.facts_of(parent).sequence_number if parent is not None else None,
+            parent_number=parent.sequence_number if parent is not None else None,
             committed_at_ms=facts.timestamp_ms,
             operation=_OPERATIONS.get(facts.operation, "other"),
             text=facts.text,
@@ -173,8 +175,10 @@ def ancestors(metadata: TableMetadata, newest: int | None) -> Iterator[Snapshot]
         metadata: With all of its snapshots.
         newest: Id of the first; None: there is none.
     """
-    snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    return _line(snapshots, newest, lambda snapshot: snapshot.parent_snapshot_id)
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    while newest is not None and newest in known:
+        yield known[newest]
+        newest = known[newest].parent_snapshot_id
 
 
 def read_history(spec: TableSpec, places: Places) -> IcebergHistory | None:
@@ -192,12 +196,6 @@ def read_history(spec: TableSpec, places: Places) -> IcebergHistory | None:
             if reading == _READINGS:
                 raise
     raise AssertionError("the last reading returns or raises")
-
-
-def _line(snapshots: Mapping[int, T], number: int | None, parent_of: Callable[[T], int | None]) -> Iterator[T]:
-    while number is not None and number in snapshots:
-        yield snapshots[number]
-        number = parent_of(snapshots[number])
 
 
 def _of_json(one: Mapping[str, Any]) -> _Snapshot:
