@@ -196,15 +196,33 @@ def stale_reference(name: str, reference: ReferenceProgress) -> str:
     )
 
 
-def ended_badly(pipeline: str, outcome: Outcome) -> Situation:
-    """The last application failed or refused to start."""
-    ends = f"remove the cause, then start it: {start_command(pipeline)}" if outcome.verdict == "refused" else ""
-    return Situation(
-        f"last-start-{outcome.verdict}",
-        f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}",
-        ends,
-        outcome.runbook,
-    )
+def refused(pipeline: str, outcome: Outcome, not_before: float, now: float, *, is_paused: bool = False) -> Situation:
+    """The last application refused to start or to continue. Airflow tries again, up to the limit of failed starts.
+
+    Args:
+        pipeline: Name of the pipeline, for the command that starts it at once.
+        outcome: How its application ended.
+        not_before: Epoch seconds at which the next start may be made; in the past where no pause is left.
+        now: Epoch seconds.
+        is_paused: Whether its DAG is known to be paused, so that no start follows by itself.
+    """
+    start = start_command(pipeline)
+    if is_paused:
+        ends = f"remove the cause, then start it: {start}"
+    elif now < not_before:
+        ends = f"remove the cause: the next start is at {clock_time(not_before)} or later; to start it at once: {start}"
+    else:
+        ends = f"remove the cause: Airflow starts it again by itself, while the DAG is not paused; to start it at once: {start}"
+    return Situation("last-start-refused", _how_it_ended(outcome), ends, outcome.runbook)
+
+
+def failed(outcome: Outcome) -> Situation:
+    """The last application failed; nothing keeps the next one from starting."""
+    return Situation("last-start-failed", _how_it_ended(outcome), "", outcome.runbook)
+
+
+def _how_it_ended(outcome: Outcome) -> str:
+    return f"the last application {outcome.verdict} at {clock_time(outcome.ended_at)}: {outcome.reason}"
 
 
 def clock_time(epoch_seconds: float) -> str:

@@ -303,15 +303,15 @@ def _why_nothing_lives(facts: StatusFacts, limits: LimitsSpec, loop: CrashLoop, 
         return situations.crash_looping(facts.pipeline, loop)
     if facts.last is None and facts.progress is None:
         return situations.never_started(facts.pipeline)
+    not_before = loop.not_before(limits.failed_start_pause_seconds)
     if facts.outcome is not None and facts.outcome.verdict == "refused":
-        return situations.ended_badly(facts.pipeline, facts.outcome)
+        return situations.refused(facts.pipeline, facts.outcome, not_before, now, is_paused=facts.is_paused is True)
     if facts.is_paused:
         return situations.dag_paused(facts.pipeline)
-    not_before = loop.not_before(limits.failed_start_pause_seconds)
     if now < not_before:
         return situations.start_awaited(facts.pipeline, loop, limits.max_failed_starts, not_before)
     if facts.outcome is not None and facts.outcome.verdict == "failed":
-        return situations.ended_badly(facts.pipeline, facts.outcome)
+        return situations.failed(facts.outcome)
     return None
 
 

@@ -140,6 +140,29 @@ def look_at_kafka(before: KafkaView, progress: Progress | None, latest: NextOffs
     return KafkaView(before.behind_since if unchanged else now, marks, waiting)
 
 
+def seconds_without_progress(progress: Progress, committed_at: float, now: float) -> float:
+    """Return how long an application has done nothing about records that wait.
+
+    A search for records on which the transform raises is progress, which only its end shows in the tables.
+
+    Args:
+        progress: Of the application.
+        committed_at: Since when the tables have stood where they stand, in epoch seconds.
+        now: Epoch seconds.
+    """
+    return now - max(committed_at, progress.search.changed_at if progress.search is not None else 0.0)
+
+
+def patience_seconds(thresholds: ThresholdsSpec, freshness: str) -> float:
+    """Return how long an application may be without progress: between two batches nothing is committed.
+
+    Args:
+        thresholds: The pipeline's.
+        freshness: What the application runs with.
+    """
+    return thresholds.stall_seconds + 2 * (parse_freshness(freshness) or 0.0)
+
+
 @dataclass(frozen=True)
 class Stall:
     """The verdict on an application that lives and does not land."""
@@ -186,11 +209,8 @@ def stall(
         )
     if progress.state != "running" or kafka.behind_since is None or kafka.marks != progress.high_water_marks:
         return None
-    patience = limit + 2 * (parse_freshness(freshness) or 0.0)
-    # A search for records on which the transform raises is progress, which only its end shows in the tables.
-    searched_at = progress.search.changed_at if progress.search is not None else 0.0
-    behind = now - max(kafka.behind_since, searched_at)
-    if behind > patience:
+    behind = seconds_without_progress(progress, kafka.behind_since, now)
+    if behind > patience_seconds(thresholds, freshness):
         return Stall(
             "not_committing",
             f"{kafka.waiting_records} records wait in Kafka, but {submission.app_id} has committed nothing for {behind:.0f} s",

@@ -158,10 +158,24 @@ def test_how_the_last_start_ended() -> None:
     outcome = Outcome(
         app_id=APP.app_id, verdict="refused", reason="no", error_class="SchemaChangedError", started_at=NOW, ended_at=NOW
     )
-    assert status(last=APP, outcome=outcome) == (
-        "last-start-refused",
-        (
-            "the last application refused at 2023-11-14 22:13:20 UTC: no; remove the cause, then start it: "
-            "lakebound start orders (runbook schema-changed)",
-        ),
+    once = CrashLoop(ends=(APP.app_id,), at=NOW - 5, reason="no")
+    for paused, loop, expected in (
+        (True, once, "remove the cause, then start it: lakebound start orders"),
+        (None, once, "the next start is at 2023-11-14 22:13:30 UTC or later; to start it at once: lakebound start orders"),
+        (False, CrashLoop(), "Airflow starts it again by itself"),
+    ):
+        name, (note,) = status(last=APP, outcome=outcome, crash_loop=loop, is_paused=paused)
+        assert name == "last-start-refused" and note.endswith("(runbook schema-changed)")
+        assert "the last application refused at 2023-11-14 22:13:20 UTC: no; remove the cause" in note and expected in note
+
+
+def test_the_doctor_says_of_a_refusal_what_status_says() -> None:
+    outcome = Outcome(
+        app_id=APP.app_id, verdict="refused", reason="no", error_class="TransformFailsError", started_at=NOW, ended_at=NOW
     )
+    once = CrashLoop(ends=(APP.app_id,), at=NOW - 5, reason="no")
+    found = [one.sentence for one in diagnosis(outcome=outcome, crash_loop=once).findings if one.rule == "start-refused"]
+    assert found == [
+        f"{APP.app_id} refused: no; remove the cause: the next start is at 2023-11-14 22:13:30 UTC or later; to start it at "
+        "once: lakebound start orders"
+    ]

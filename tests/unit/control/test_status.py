@@ -146,8 +146,8 @@ def test_how_the_last_application_ended_is_told() -> None:
     status = status_of(ended, NOW)
     assert (status.app, status.alive, status.spark_ui) == ("refused", False, None)
     assert status.notes == (
-        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated; remove the cause, then start it: "
-        "lakebound start orders (runbook refused)",
+        "the last application refused at 1970-01-12 13:46:35 UTC: the topic was recreated; remove the cause: Airflow starts it "
+        "again by itself, while the DAG is not paused; to start it at once: lakebound start orders (runbook refused)",
     )
 
 

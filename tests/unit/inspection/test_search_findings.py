@@ -5,8 +5,11 @@ from __future__ import annotations
 from lakebound.control.progress import Progress, SearchProgress
 from lakebound.control.status import StatusFacts, status_of
 from lakebound.control.submission import Submission
-from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
+from lakebound.inspection.doctor.pipeline.application_rules import stalled
+from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, Waiting
 from lakebound.inspection.doctor.pipeline.warning_rules import transform_raises
+from lakebound.ledger.entry import Entry, TopicOffsets
+from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 
 NOW = 1_000_000.0
@@ -44,3 +47,19 @@ def test_a_progress_of_an_older_version_has_no_search() -> None:
     body = progress(is_over=True).model_dump(mode="json")
     del body["search"]
     assert Progress.model_validate(body).search is None
+
+
+def test_the_doctor_calls_a_search_no_stall_as_long_as_it_goes_on() -> None:
+    coverage = {"orders": TopicOffsets(topic_id="t", partitions={0: [(0, 10)]})}
+    entry = Entry(kind="land", pipeline="orders", epoch=1, commit="c", coverage=coverage)
+    table = LedgerFacts("delta:orders", "target", "entry", entry=entry, committed_at_ms=int((NOW - 600) * 1000))
+    look = KafkaLook(
+        topics={"orders": TopicFacts("t", {0: 0}, {0: 99})},
+        waiting={("orders", 0): Waiting(timestamp_ms=int((NOW - 600) * 1000))},
+    )
+    for seconds, expected in ((1, []), (SPEC.thresholds.stall_seconds + 10, ["stalled"])):
+        found = progress(is_over=False)
+        assert found.search is not None
+        found = found.model_copy(update={"search": found.search.model_copy(update={"changed_at": NOW - seconds})})
+        facts = PipelineFacts(SPEC, NOW, (table,), look, submission=APP, living=APP.app_id, progress=found)
+        assert [one.rule for one in stalled(facts)] == expected

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from lakebound.control import situations
 from lakebound.control.desired import LostDesired
 from lakebound.control.progress import Outcome
-from lakebound.control.supervision import START_SECONDS, KafkaView, stall
+from lakebound.control.supervision import START_SECONDS, KafkaView, patience_seconds, seconds_without_progress, stall
 from lakebound.errors import MissingTopicError, error_named
 from lakebound.inspection.doctor.diagnosis import RuleFinding
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.numbers import lag_records, lag_seconds, recovery_debt_records, seconds_since_commit
 from lakebound.inspection.doctor.wording import needs_approval, needs_person, repairable, starting, warning
-from lakebound.spec.pipeline import parse_freshness
 
 _BLOCKING = ("desired state", "submission")
 """Files without which nothing starts an application."""
@@ -114,7 +113,9 @@ def last_start_refused(facts: PipelineFacts) -> Iterator[RuleFinding]:
     outcome = _refused(facts)
     if outcome is None or outcome.runbook in {table.refusal.runbook for table in facts.tables if table.refusal}:
         return  # or the table itself shows the reason still: ``table_feature`` names it
-    sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; correct this, then start the pipeline"
+    not_before = facts.crash_loop.not_before(facts.spec.limits.failed_start_pause_seconds)
+    refused = situations.refused(facts.spec.pipeline, outcome, not_before, facts.now)
+    sentence = f"{outcome.app_id} {outcome.verdict}: {outcome.reason}; {refused.command}"
     yield needs_person("start-refused", sentence, outcome.runbook, error_class=outcome.error_class)
 
 
@@ -179,14 +180,15 @@ def _stalled(facts: PipelineFacts) -> str | None:
 
 
 def _not_committing(facts: PipelineFacts) -> str | None:
-    """One reading is enough: the oldest waiting record is too old, and nothing was committed for as long."""
+    """One reading is enough: the oldest waiting record is too old, and the application made no progress for as long."""
     progress, waits = facts.own_progress, lag_seconds(facts)
     if progress is None or progress.state != "running" or not waits:
         return None
-    patience = facts.spec.thresholds.stall_seconds + 2 * (parse_freshness(_freshness(facts)) or 0.0)
-    quiet = facts.now - max(progress.started_at, progress.last_commit_at or 0.0)
-    quiet = min(quiet, seconds_since_commit(facts) or quiet)
-    if min(waits, quiet) <= patience:
+    since_commit = seconds_since_commit(facts)
+    seen_at = 0.0 if since_commit is None else facts.now - since_commit
+    committed_at = max(progress.started_at, progress.last_commit_at or 0.0, seen_at)
+    quiet = seconds_without_progress(progress, committed_at, facts.now)
+    if min(waits, quiet) <= patience_seconds(facts.spec.thresholds, _freshness(facts)):
         return None
     return f"{lag_records(facts)} offsets wait in Kafka, but {facts.living} has committed nothing for {quiet:.0f} s"
 
