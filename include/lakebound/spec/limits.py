@@ -35,6 +35,7 @@ class LimitsSpec(Frozen):
     max_failed_starts: int = Field(
         default=3,
         ge=1,
+        le=1_000_000,  # Airflow keeps it in a column of 32 bits, beside those of every other DAG of the file
         description="After this many starts in a row that land no record, the pipeline does not start again until a person "
         "acts. Starts that an outage ends do not count.",
     )

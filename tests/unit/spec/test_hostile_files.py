@@ -65,6 +65,7 @@ def test_a_value_that_is_none_is_a_mistake_of_its_file(settings: Settings, value
             ("freshness: 1s", f"freshness: 1s\n{field}")
             for field in (
                 *("limits: {outage_seconds: 1e300}", 'limits: {outage_seconds: "inf"}', "limits: {lease_ttl_seconds: 1e17}"),
+                "limits: {max_failed_starts: 2147483649}",
                 *("maintenance: {every_seconds: 1e12}", "maintenance: {orphans: {min_age_seconds: 1e12}}"),
                 *("thresholds: {stall_seconds: 1e11}", 'limits: {max_records_per_batch: "99999999999999999999"}'),
             )
