@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lakebound.control.desired import Desired
     from lakebound.control.folder import ControlFolder
     from lakebound.control.requests import Request, RequestState
+    from lakebound.control.submission import Submission
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
 
@@ -120,11 +121,23 @@ def act(
         body = {"pipeline": pipeline, "action": action.value, "desired": desired.model_dump(mode="json")}
         print_json({**body, "application": goes_on or replaced, **asdict(found), "starts": starts})
     else:
-        runs = f"{goes_on} runs" if goes_on else starts
+        runs = _goes_on(living, spec, settings) if living is not None and replaced is None else starts
         rest = "; ".join(text for text in (found.reason if found.state != "met" or runs is None else None, runs) if text)
         show(f"{pipeline}: the desired state is {desired.state}{ended}; {rest}. See: lakebound status {pipeline}")
     if found.state != "met":
         raise typer.Exit(1)
+
+
+def _goes_on(living: Submission, spec: PipelineSpec | None, settings: Settings) -> str:
+    """Return that an application goes on, and how it is replaced where it has not what the files say now."""
+    from lakebound.control.situations import outdated
+    from lakebound.control.supervision import is_outdated
+    from lakebound.spec.source import source_hash
+
+    runs = f"{living.app_id} runs"
+    if spec is None or not is_outdated(living.source_hash, source_hash(spec, settings.apps)):
+        return runs
+    return f"{runs}, {outdated(spec.pipeline)}"
 
 
 def _command(action: Action) -> str:

@@ -100,7 +100,7 @@ def _print_disks() -> None:
 
 
 def _print_finding(finding: RuleFinding) -> None:
-    show(f"\n  [{finding.verdict.replace('_', ' ')}] {finding.rule}: {finding.sentence}")
+    show(f"\n  [{label_of(finding)}] {finding.rule}: {finding.sentence}")
     if finding.replays_records:
         show(f"    reads again: {finding.replays_records:,} offsets")
     for lost in finding.loses[:MAX_RANGES_SHOWN]:
@@ -111,6 +111,16 @@ def _print_finding(finding: RuleFinding) -> None:
         show(f"    facts: {', '.join(f'{name}={value}' for name, value in finding.evidence.items())}")
     if finding.runbook:
         show(f"    runbook: {finding.runbook}")
+
+
+def label_of(finding: RuleFinding) -> str:
+    """Return what a finding is called: where the verdict stays healthy, what its alert is called, or a note without any."""
+    from lakebound.alerts.doctor_findings import severity_of
+
+    if finding.verdict != "healthy":
+        return finding.verdict.replace("_", " ")
+    severity = severity_of(finding)
+    return "note" if severity is None else severity.value
 
 
 def _print_mending(mending: Mending) -> None:

@@ -141,5 +141,8 @@ def _print_result(result: ReleaseResult) -> None:
     tables = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
     if tables:
         print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))
+    if result.state == "refused" and not result.read:
+        show(f"refused: {result.reason}; no record was tried")  # figures of 0 would read as if none were open
+        return
     what = "nothing was landed (--plan)" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
     show(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")

@@ -177,8 +177,8 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
             loaded, checked = duration(one.loaded_seconds_ago), duration(one.checked_seconds_ago)
             held = f"version {one.version}, {number(one.rows)} rows"
             show(f"{found.pipeline}: reference {name}: {held}, loaded {loaded} ago, checked {checked} ago")
-        if found.spark_ui:
-            show(f"{found.pipeline}: Spark UI {found.spark_ui}")
+        if found.alive and found.app_id:
+            show(f"{found.pipeline}: application {found.app_id}" + (f", Spark UI {found.spark_ui}" if found.spark_ui else ""))
     show(
         "* as the application reports: lag behind Kafka's end offsets when it last read them; age of the newest record at its "
         "last commit; idle: all has landed, and nothing came for a minute"

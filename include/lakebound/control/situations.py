@@ -48,6 +48,14 @@ def restart_command(pipeline: str) -> str:
     return f"lakebound control {pipeline} restart"
 
 
+def outdated(pipeline: str) -> str:
+    """Return what is said of an application that runs an older YAML or transform: a start alone does not replace it."""
+    return (
+        f"outdated: YAML or transform changed since it started; to take the change: lakebound check {pipeline}, then "
+        f"{restart_command(pipeline)}"
+    )
+
+
 def never_started(pipeline: str) -> Situation:
     """No application of the pipeline ever ran."""
     return Situation("never-started", "it was never started", f"start it: {start_command(pipeline)}")

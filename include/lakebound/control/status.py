@@ -22,6 +22,7 @@ from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.recent_ledger import read_recent_ledger
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
+from lakebound.control.supervision import is_outdated
 from lakebound.control.unknown_fields import RUNBOOK, FieldsRecord, dropped_fields, read_record, sentence
 from lakebound.first_line import first_line
 from lakebound.frozen import Frozen
@@ -207,7 +208,8 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
     desired, progress = facts.desired or Desired(), facts.progress
     app = facts.living or facts.last
     own = progress if progress and app and progress.app_id == app.app_id else None
-    outdated = bool(facts.living and own and facts.source_hash and own.source_hash and own.source_hash != facts.source_hash)
+    runs = (own.source_hash if own else "") or facts.living.source_hash if facts.living else ""
+    outdated = is_outdated(runs, facts.source_hash or "")
     committed_at = (progress.last_commit_at if progress else None) or facts.landed_at
     recent = recent_records(own, now)
     return PipelineStatus(
@@ -350,11 +352,7 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
     if facts.spec is None:
         notes.append("no valid YAML file declares it (lakebound check)")
     if outdated:
-        name = facts.pipeline
-        notes.append(
-            f"outdated: YAML or transform changed since it started; to take the change: lakebound check {name}, then "
-            f"{situations.restart_command(name)}"
-        )
+        notes.append(situations.outdated(facts.pipeline))
     notes += [situations.rows_changed(facts.pipeline, table, text) for table, text in _changed_by_others(facts).items()]
     if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))

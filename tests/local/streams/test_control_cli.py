@@ -103,6 +103,16 @@ def test_a_start_unpauses_the_dag_also_while_an_application_runs(
     assert not found.paused
 
 
+def test_a_start_says_that_a_running_application_has_older_files(settings: Settings, control: ControlFolder) -> None:
+    app_id = running(control)
+    assert "outdated" not in lakebound("start", "orders").stdout
+    file = settings.pipelines / "orders.yaml"
+    file.write_text(file.read_text() + "limits: {max_failed_starts: 7}\n")
+    said = lakebound("start", "orders").stdout
+    assert f"{app_id} runs, outdated" in said and "lakebound control orders restart" in said
+    assert f"application {app_id}" in lakebound("status", "orders").stdout, "its checkpoint's folder has this name"
+
+
 def test_a_start_ends_a_crash_loop_and_says_so(settings: Settings, control: ControlFolder) -> None:
     write_crash_loop(control, CrashLoop(ends=("a", "b", "c"), at=1.0, reason="why"))
     assert "which ends the crash loop of 3 starts" in lakebound("start", "orders").stdout

@@ -1,0 +1,28 @@
+"""What commands print of results: no figures of what was not tried, and no \"healthy\" beside what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakebound.cli.doctor import label_of
+from lakebound.cli.quarantine import _print_result
+from lakebound.inspection.doctor.wording import needs_person, warning
+from lakebound.operations.release.orders import ReleaseResult
+
+
+def test_a_release_that_was_refused_at_once_prints_no_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    result = ReleaseResult(app_id="release-1", state="refused", reason="restart it first")
+    _print_result(result)
+    assert capsys.readouterr().out.strip() == "refused: restart it first; no record was tried"
+    _print_result(result.model_copy(update={"read": 7, "quarantined": 7}))
+    assert "tried 7 records" in capsys.readouterr().out
+
+
+def test_a_finding_is_called_what_its_alert_is_called() -> None:
+    found = [
+        warning("quarantine-flood", "6.0% of the records", "quarantine-flood"),
+        warning("checkpoint-grows", "2,000 MB", "application-dead"),
+        warning("not-wanted", "the pipeline is stopped"),
+        needs_person("crash-loop", "three starts", "crash-loop"),
+    ]
+    assert [label_of(one) for one in found] == ["warning", "info", "note", "needs person"]
