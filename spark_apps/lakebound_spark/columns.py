@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakebound.spec.draft.epoch_units import PER_SECOND, Unit
+from lakebound.formats.epoch_units import PER_SECOND, Unit
+from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN
-from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 
 
 def explode(frame: DataFrame, column: str, into: str, *, keep_empty: bool = False) -> DataFrame:

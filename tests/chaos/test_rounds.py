@@ -23,7 +23,7 @@ from tests.support.topics.proving import assert_topics_and_their_proof
 
 from lakebound.landing.trace import read_spans
 from lakebound.local.broker import Broker
-from lakebound_spark.batch.doubtful import MOST_DOUBTS
+from lakebound_spark.batch.direct import MOST_BAD
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
@@ -57,7 +57,7 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
                 starter.start(pipeline.with_lane(lane), faults=rules).wait_killed(rules)
             last = starter.start(replace(pipeline, trace=True))
             last.wait_for(lambda: len(batches_with_rounds(pipeline, last.app_id)) > 1, 60, "two batches of Spark's with rounds")
-        for _ in range(2 * MOST_DOUBTS + 2):
+        for _ in range(2 * MOST_BAD + 2):
             producer.send(source, b"{", partition=0)
         producer.flush()
         last.wait_landed(journal.ends())

@@ -13,7 +13,7 @@ from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_
 
 from lakebound.landing.direct_read import SLICE_BYTES
 from lakebound.local.broker import Broker
-from lakebound_spark.batch.doubtful import MOST_DOUBTS
+from lakebound_spark.batch.direct import MOST_BAD
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +63,7 @@ def test_a_backlog_is_one_commit_of_one_file_and_with_many_bad_records_it_is_spa
         # one partition is there all at once: it is one batch.
         with at_once.transaction():
             send_wide(at_once, name, range(RECORDS, 2 * RECORDS), partition=0)
-            for _ in range(2 * MOST_DOUBTS + 2):
+            for _ in range(2 * MOST_BAD + 2):
                 at_once.send(name, b"{", partition=0)
         steps = landed(application, journal)
         assert "direct_read" in steps

@@ -126,7 +126,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(landing: Landin
     assert landing.refusals() == 0
 
 
-def test_what_the_driver_doubts_is_decoded_by_spark_and_the_driver_reads_on(landing: Landing) -> None:
+def test_bad_records_go_to_quarantine_and_the_driver_reads_on(landing: Landing) -> None:
     landing.send(range(4000, 4100))
     landing.producer.send(landing.topic, b'{"id": 1, ')
     landing.producer.send(landing.topic, None)

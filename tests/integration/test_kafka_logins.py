@@ -42,7 +42,7 @@ from lakebound.landing.topic_creation import create_topics
 from lakebound.local.produce import Feed
 from lakebound.local.produce import produce as send_demo_records
 from lakebound.spec.connection import ConnectionSpec
-from lakebound_spark.batch.doubtful import MOST_DOUBTS
+from lakebound_spark.batch.direct import MOST_BAD
 
 pytestmark = pytest.mark.integration
 
@@ -418,7 +418,7 @@ def _let_spark_read(landing: Landing, servers: str) -> None:
     # A transaction in one partition is there all at once; otherwise several batches might share them.
     at_once = JournalingProducer(servers, landing.journal, transactional_id=landing.topic)
     with at_once.transaction():
-        for _ in range(MOST_DOUBTS + 100):
+        for _ in range(MOST_BAD + 100):
             at_once.send(landing.topic, b'{"id": 1, ', partition=0)
     landing.running.wait_landed(landing.journal.ends())
     assert not landing.is_direct()

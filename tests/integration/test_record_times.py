@@ -23,7 +23,7 @@ from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.ledger.entry import high_water_marks
 from lakebound.local.broker import Broker
 from lakebound.tables.table import open_table
-from lakebound_spark.batch.doubtful import MOST_DOUBTS
+from lakebound_spark.batch.direct import MOST_BAD
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +66,7 @@ def test_a_record_lands_whatever_its_time(lane: Lane, broker: Broker, topic: Top
         at_once = JournalingProducer(broker.bootstrap_servers, journal, transactional_id=name)
         with at_once.transaction():
             send("us", "ns", "ms", by=at_once)
-            for _ in range(MOST_DOUBTS + 100):
+            for _ in range(MOST_BAD + 100):
                 at_once.send(name, b'{"id": 1, ', partition=0, timestamp=SECONDS * UNITS["ns"])
         application.wait_landed(journal.ends())
         assert application.progress is not None and "direct_write" not in application.progress.durations_ms

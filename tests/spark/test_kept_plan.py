@@ -25,8 +25,7 @@ from tests.support.tables.value_lanes import IDS
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import kept_plan
-from lakebound_spark.batch.decode import value_schema
-from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.decoded_rows import row_decoder
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.transform import Transform, planned_input
 
@@ -66,13 +65,12 @@ class Slices:
 @pytest.fixture(scope="module")
 def slices(session: SparkSession) -> Slices:
     spec = pipeline()
-    decode = make_value_decoder(spec, value_schema(spec))
-    assert decode is not None
+    decode = row_decoder(spec, IDS)
     relation = LocalRelations(planned_input(session, spec).schema, may_scan=True)
     made, rows_of_slices = [], []
     for number in range(SLICES):
         columns = sent(number * APART, [*records(random.Random(number), 10 + number)]).records
-        rows = rows_of_records(columns, decode(columns), IDS)
+        rows = decode(columns).rows
         with few_rows_by_jobs():
             scan = relation(session, rows)
         made.append((relation(session, rows), scan))

@@ -19,8 +19,7 @@ from tests.support.tables.value_lanes import IDS
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch import local_transform
-from lakebound_spark.batch.decode import value_schema
-from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
+from lakebound_spark.batch.decoded_rows import row_decoder
 from lakebound_spark.batch.kept_plan import kept
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.local_transform import LocalTransform
@@ -47,12 +46,11 @@ def schema(session: SparkSession) -> StructType:
 @pytest.fixture(scope="module")
 def slices() -> list[pa.Table]:
     spec = pipeline()
-    decode = make_value_decoder(spec, value_schema(spec))
-    assert decode is not None
+    decode = row_decoder(spec, IDS)
     made = []
     for number in range(SLICES):
         columns = sent(number * APART, [*records(random.Random(number), 10 + number)]).records
-        made.append(rows_of_records(columns, decode(columns), IDS))
+        made.append(decode(columns).rows)
     return made
 
 

@@ -16,13 +16,14 @@ from tests.support.topics.recipe import PAGE
 
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.decode import good_columns
 from lakebound_spark.batch.message_bounds import MessageBound
 from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform
 from lakebound_spark.columns import explode
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.real_time.rows import real_time_rows
+from lakebound_spark.real_time.spark_decoder import make_spark_decoder
 
 pytestmark = pytest.mark.spark
 
@@ -105,7 +106,9 @@ TRANSFORMS: dict[str, Callable[[DataFrame], DataFrame]] = {
 def test_what_a_transform_makes_is_looked_at_and_what_it_passes_on_is_not(session: SparkSession, records: DataFrame) -> None:
     spec = SPEC.model_copy(update={"transform": "transforms.encode.clean"})
     made = "CASE WHEN event_id LIKE '%5' THEN CAST(X'FF' AS STRING) ELSE device END AS odd"
-    rows = real_time_rows(session, spec, records, make_decoder(SPEC, {"events": "id"}), lambda f: f.selectExpr("*", made), ())
+    rows = real_time_rows(
+        session, spec, records, make_spark_decoder(SPEC, {"events": "id"}), lambda f: f.selectExpr("*", made), ()
+    )
     analysed = rows._jdf.queryExecution().analyzed().toString()
     assert sorted(set(re.findall(r"is_valid_utf8\((\w+)#", analysed))) == ["odd"]
     reasons = {header(message, "lakebound_reason") for message in rows.collect() if message.topic == "quarantine.events"}
@@ -114,7 +117,7 @@ def test_what_a_transform_makes_is_looked_at_and_what_it_passes_on_is_not(sessio
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_the_rows_are_those_of_a_batch_and_no_bad_record_is_lost(session: SparkSession, records: DataFrame, name: str) -> None:
-    transform, decoder = TRANSFORMS[name], make_decoder(SPEC, {"events": "id"})
+    transform, decoder = TRANSFORMS[name], make_spark_decoder(SPEC, {"events": "id"})
     batch = with_json(transform)(good_columns(decoder.decode(records)))
     source = F.expr("concat_ws('/', _kafka.topic, _kafka.partition, _kafka.offset, _kafka.ordinal)")
     expected = sorted((row[0], row[1]) for row in batch.select(source, JSON_COLUMN).collect())
@@ -135,7 +138,7 @@ def test_the_rows_are_those_of_a_batch_and_no_bad_record_is_lost(session: SparkS
 
 
 def test_a_row_that_is_too_large_for_its_topic_is_quarantined(session: SparkSession, records: DataFrame) -> None:
-    decoder, bound = make_decoder(SPEC, {}), MessageBound("topic:sent", "event_id", 512 + 20)
+    decoder, bound = make_spark_decoder(SPEC, {}), MessageBound("topic:sent", "event_id", 512 + 20)
     messages = real_time_rows(session, SPEC, records, decoder, lambda frame: frame, (bound,)).collect()
     assert {m.topic for m in messages} == {"quarantine.events"}
     assert record(0) in {bytes(m.value) for m in messages}
@@ -153,7 +156,7 @@ def test_what_a_batch_would_quarantine_is_quarantined_for_the_same_reason(sessio
     def transform(frame: DataFrame) -> DataFrame:
         return frame.selectExpr("event_id", "value", at, pad, device, "_kafka")
 
-    messages = real_time_rows(session, spec, records, make_decoder(spec, {}), transform, (bound,)).collect()
+    messages = real_time_rows(session, spec, records, make_spark_decoder(spec, {}), transform, (bound,)).collect()
 
     number_of = {record(number): number for number in range(3)}
     reasons = {
@@ -202,7 +205,7 @@ def test_one_explode_of_an_array_of_both_gives_the_rows_of_two_explodes(session:
         return made
 
     assert real_time_refusal(session, SPEC, once) is None
-    good = good_columns(make_decoder(SPEC, {}).decode(records))
+    good = good_columns(make_spark_decoder(SPEC, {}).decode(records))
     twice = with_items(good).selectExpr("*", "explode(items) AS item").selectExpr("*", "explode(tags) AS tag")
     expected = sorted(tuple(row) for row in twice.select("event_id", "item", "tag").collect())
     found = once(good).select("event_id", "item", "tag", "_kafka.offset", "_kafka.ordinal").collect()
@@ -213,7 +216,7 @@ def test_one_explode_of_an_array_of_both_gives_the_rows_of_two_explodes(session:
 def test_several_topics_get_a_message_each(session: SparkSession, records: DataFrame) -> None:
     to_topics = [{"topic": "sent", "key": "event_id"}, {"topic": "other"}]
     spec = PipelineSpec.model_validate({**SPEC.model_dump(by_alias=True), "to_topics": to_topics})
-    rows = real_time_rows(session, spec, records, make_decoder(spec, {}), lambda frame: frame.where("value < 3"), ())
+    rows = real_time_rows(session, spec, records, make_spark_decoder(spec, {}), lambda frame: frame.where("value < 3"), ())
     counted = {(m.topic, m.key) for m in rows.collect() if m.topic != "quarantine.events"}
     ids = [f"{n:012}".encode() for n in range(3)]
     assert counted == {("sent", one) for one in ids} | {("other", None)}

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from tests.support.tables.transform_worlds import pipeline
 from tests.support.tables.value_cases import NESTED, SCALARS
 
-from lakebound_spark.batch.decode import make_decoder, value_schema
-from lakebound_spark.batch.doubtful import SparkDecoding
+from lakebound_spark.batch.decode import value_schema
+from lakebound_spark.batch.decoded_rows import row_decoder
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
 from lakebound_spark.batch.rehearsal import Rehearsal
@@ -23,9 +23,9 @@ COLUMNS = {f"v{number}": kind for number, kind in enumerate({**SCALARS, **NESTED
 
 def rehearsal(session: SparkSession, value: object, transform: Transform) -> Rehearsal:
     spec = pipeline(value=value)
-    decoding = SparkDecoding(make_decoder(spec, {"orders": "an id"}))
+    decode = row_decoder(spec, {"orders": "an id"})
     given = planned_input(session, spec).schema
-    return Rehearsal(value_schema(spec), "orders", decoding, LocalTransform(PlanKeeper(transform, dict), given))
+    return Rehearsal(value_schema(spec), "orders", decode, LocalTransform(PlanKeeper(transform, dict), given))
 
 
 def test_the_made_up_record_has_a_value_of_every_type(session: SparkSession) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from lakebound.errors import TransformRefusedError
-from lakebound.spec.draft.epoch_units import Unit
+from lakebound.formats.epoch_units import Unit
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.transform import Transform, load_transform, planned_output
 from lakebound_spark.batch.transform_plan import may_multiply

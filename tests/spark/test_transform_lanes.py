@@ -85,24 +85,23 @@ def test_a_backlog_that_is_read_beside_the_transform_gives_the_same_rows(
     collected = world(session, tmp_path / "driver", "driver", function)
     collected.land(sent(0, [*values]))
     monkeypatch.setattr(direct, "SLICE_RECORDS", 1)
-    # The function is called for two of the slices; of those for which its plan is kept, one has doubtful records.
     with few_rows_by_jobs():
         backlog = LaneWorld(session, tmp_path / "direct", pipeline(), "direct", function, has_transform=True, slices=5)
         steps = backlog.land(sent(0, [*values]))
-    assert {"direct_read", "direct_transform", "doubts_decode"} <= steps and "driver_lane" not in steps
+    assert {"direct_read", "direct_transform"} <= steps and "driver_lane" not in steps
     found, expected = told(backlog), told(collected)
     assert (found.rows, found.bad, found.entry) == (expected.rows, expected.bad, expected.entry)
     for one in (collected, backlog):
         one.close()
 
 
-def test_records_that_the_driver_doubts_are_decoded_by_spark_alone(session: SparkSession, tmp_path: Path) -> None:
+def test_strange_records_become_the_same_in_each_lane(session: SparkSession, tmp_path: Path) -> None:
     values, found = records(random.Random(1), 5), {}
     for way in LANES:
         one = world(session, tmp_path / way, way, exploded_with_empty)
         one.land(sent(0, [*values]))
         steps = one.land(sent(len(values), [*DOUBTFUL, *values]))
-        assert ({"doubts_decode", "direct_transform", "quarantine"} <= steps) is (way == "direct")
+        assert ({"direct_transform", "quarantine"} <= steps) is (way == "direct")
         found[way] = told(one)
         assert (one.counts.read, one.counts.quarantined) == (2 * len(values) + len(DOUBTFUL), len(DOUBTFUL) - 1)
         one.close()

@@ -215,6 +215,7 @@ def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     from lakebound.operations.maintenance.property_warnings import property_warnings
     from lakebound.operations.maintenance.refusals import refused_settings
     from lakebound.spec.real_time import real_time_warnings
+    from lakebound.spec.real_time_values import real_time_value_warnings
     from lakebound.tables.places import places_of
 
     tables = (*spec.tables, spec.quarantine_table)
@@ -223,6 +224,7 @@ def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     return [
         *properties,
         *real_time_warnings(spec),
+        *real_time_value_warnings(spec),
         *refused_settings(tables, spec.maintenance, places),
         *_shared_state_warnings(spec, settings),
     ]

@@ -145,6 +145,8 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         "spark.sql.adaptive.enabled": "false",
         # The rows of one Arrow batch lie in one buffer: a thousand wide ones are much already.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+        # So do the records that executors hand to Python to decode them: of 20 MB each, few at once.
+        "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.stopTimeout": str(stop_timeout_ms),

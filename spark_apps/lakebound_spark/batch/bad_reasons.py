@@ -42,7 +42,7 @@ def reasons_of(rows: pa.Table, schema: StructType | None) -> Counter[str]:
     """Return how many rows of the quarantine table have which reason.
 
     Args:
-        rows: Explained (``lakebound_spark.batch.explained``), so that an error begins with the column.
+        rows: Each error begins with the column.
         schema: Of the pipeline's records; None where they are bytes.
     """
     columns = column_names(schema)
@@ -83,7 +83,7 @@ def observed_reasons(rows: DataFrame, schema: StructType | None, tag: str) -> tu
     """Return the rows, and what returns the reasons once the executors have written them.
 
     Args:
-        rows: Of the quarantine table, explained as far as they are.
+        rows: Of the quarantine table.
         schema: Of the pipeline's records; None where they are bytes.
         tag: Unique per attempt.
     """

@@ -1,29 +1,40 @@
-"""From Kafka's bytes to columns: every record is either decoded, or gets a reason for which it goes to quarantine."""
+"""From Kafka's bytes to columns in batches: every record is either decoded, or gets a reason for which it goes to quarantine.
+
+The format's own decoder (``lakebound.formats``) runs in Python, in the driver and in Spark's executors alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
     DataType,
-    DoubleType,
-    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
+from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
+from lakebound.formats.kinds import BytesFormat, JsonFormat, ValueFormat, decoder_of
+from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound.spec.value import BytesValueSpec, JsonValueSpec
-from lakebound_spark.batch.changed_values import as_named, changes, decoded_type, half_character
-from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, outside_years, some_field
+from lakebound.spec.value import JsonValueSpec
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 PROBLEM = "_problem"
@@ -31,31 +42,63 @@ PROBLEM = "_problem"
 SKIPPED = "null_value_skipped"
 """Reason of a tombstone that gives no row, because the pipeline skips it, or deletes its key from the stores: counted as
 filtered, not put into quarantine (where its key cannot be read, ``lakebound_spark.batch.tombstones`` does)."""
-VALUE = "_value"
-"""The record's bytes."""
-_BODY = "_body"
-_OBJECT = r"^[ \t\r\n]*\{"
-_BRACKET_BEHIND = r"\}[ \t\r\n]*\]"
-"""Where there is none, the text closes no array that it has not opened: such a bracket stands behind the object."""
+KEY, VALUE = "_key", "_value"
+"""The record's bytes. Of a record without a problem they are only there where one may be found later."""
+VALUE_BYTES = "_value_bytes"
+
+_KAFKA = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("topic_id", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("ordinal", IntegerType(), nullable=False),
+    ]
+)
+Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes batches of one pipeline. Its columns are built once: each one costs calls into the JVM.
+    """Decodes batches of one pipeline.
 
     Attributes:
-        stages: Columns, selected one after another.
+        form: Of the values.
+        kafka: Makes the column ``_kafka``.
+        is_null_skipped: Whether a record without a value gives no row, and is no mistake.
         refused: Records that were found to be bad in another way: topic, partition, offset and problem of each.
     """
 
-    stages: tuple[tuple[Column, ...], ...]
+    form: ValueFormat
+    kafka: Column
+    is_null_skipped: bool
     refused: pa.Table | None = None
 
+    @property
+    def columns(self) -> StructType:
+        """What the transform gets of the records without a problem."""
+        return StructType([*parsed_type(self.form).fields, StructField(KAFKA_COLUMN, _KAFKA, nullable=False)])
+
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return Kafka's records as _kafka, _key, _value, _parsed and _problem."""
-        for columns in self.stages:
-            records = records.select(*columns)
-        return records if self.refused is None else _with_problems(records, self.refused)
+        """Return Kafka's records as _kafka, _key, _value, _value_bytes, _parsed and _problem."""
+        given = records.select(self.kafka.alias(KAFKA_COLUMN), F.col("key").alias(KEY), F.col("value").alias(VALUE))
+        parsed = parsed_type(self.form)
+        schema = StructType(
+            [
+                StructField(KAFKA_COLUMN, _KAFKA, nullable=False),
+                StructField(KEY, BinaryType()),
+                StructField(VALUE, BinaryType()),
+                StructField(VALUE_BYTES, IntegerType()),
+                StructField("_parsed", parsed),
+                StructField(PROBLEM, StringType()),
+            ]
+        )
+        made = _decoded_batches(
+            self.form, to_arrow_type(parsed), is_null_skipped=self.is_null_skipped, keeps_bytes=self.refused is not None
+        )
+        decoded = given.mapInArrow(made, schema)
+        return decoded if self.refused is None else _with_problems(decoded, self.refused)
 
     def refusing(self, refused: pa.Table) -> Decoder:
         """Return a decoder that gives these records their problems, too."""
@@ -72,20 +115,110 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column: a record that has one is not landed.
     """
-    located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(VALUE))
-    if isinstance(spec.value, BytesValueSpec):
-        parsed = F.struct(F.col("key"), F.col("value")).alias("_parsed")
-        problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
-        return Decoder(((*located, parsed, problem),))
-    schema = _columns(spec.value)
-    corrupt = _unused_name(schema)
-    relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(corrupt, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
-    body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
-    columns = [as_named(F.col(_BODY).getField(f.name), f.dataType).alias(f.name) for f in schema.fields]
-    problem = _json_problem(spec, spec.value, schema, unhoused).alias(PROBLEM)
-    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
-    return Decoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
+    return Decoder(value_format(spec, unhoused), kafka_struct(topic_ids), skips_nulls(spec))
+
+
+def value_format(spec: PipelineSpec, unhoused: Collection[str] = ()) -> ValueFormat:
+    """Return the format of a pipeline's values.
+
+    Args:
+        spec: The pipeline.
+        unhoused: Fields of the schema for which a table has no column.
+    """
+    schema = value_schema(spec)
+    if schema is None or not isinstance(spec.value, JsonValueSpec):
+        return BytesFormat()
+    return json_format(schema, unhoused, unknown_refused=spec.value.unknown_fields == "quarantine")
+
+
+def json_format(schema: StructType, unhoused: Collection[str] = (), *, unknown_refused: bool = False) -> JsonFormat:
+    """Return the format of JSON objects.
+
+    Args:
+        schema: Of the objects.
+        unhoused: Fields of the schema for which a table has no column.
+        unknown_refused: Whether a record with a field that is not in the schema is not landed.
+    """
+    fields = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in schema.fields]
+    return JsonFormat(to_arrow_schema(StructType(fields)), tuple(sorted(unhoused)), unknown_refused)
+
+
+def skips_nulls(spec: PipelineSpec) -> bool:
+    """Whether a record without a value gives no row, and is no mistake."""
+    return spec.null_values != "quarantine"
+
+
+def parsed_type(form: ValueFormat) -> StructType:
+    """Return Spark's type of decoded values; every part may be null."""
+    columns = from_arrow_schema(form.columns, prefer_timestamp_ntz=True)
+    return StructType([StructField(field.name, field.dataType) for field in columns.fields])
+
+
+def _nullable(kind: DataType) -> DataType:
+    """Return the type with every part nullable: what is inside of a value may be missing."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _nullable(field.dataType)) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_nullable(kind.keyType), _nullable(kind.valueType))
+    return kind
+
+
+def _decoded_batches(
+    form: ValueFormat, parsed: pa.DataType, *, is_null_skipped: bool, keeps_bytes: bool
+) -> Callable[[Batches], Batches]:
+    """Return what decodes batches of ``_kafka``, ``_key`` and ``_value`` in an executor."""
+
+    def decoded_batches(batches: Batches) -> Batches:
+        decoder = decoder_of(form)
+        for batch in batches:
+            yield decoded_batch(batch, decoder, parsed, is_null_skipped=is_null_skipped, keeps_bytes=keeps_bytes)
+
+    return decoded_batches
+
+
+def decoded_batch(
+    batch: pa.RecordBatch, decoder: ValueDecoder, parsed: pa.DataType, *, is_null_skipped: bool, keeps_bytes: bool
+) -> pa.RecordBatch:
+    """Return a batch with its values decoded.
+
+    Args:
+        batch: With ``_kafka``, ``_key`` and ``_value``.
+        decoder: Of the values.
+        parsed: Type of what is decoded.
+        is_null_skipped: Whether a record without a value gives no row, and is no mistake.
+        keeps_bytes: Whether key and value of the records without a problem are needed, too.
+    """
+    keys, values = batch[KEY], batch[VALUE]
+    decoded = decoder.decode(Records(keys.to_pylist(), values.to_pylist()))
+    sizes = pc.binary_length(values)
+    columns = [decoded.columns[field.name] for field in parsed.fields]
+    rows = pa.StructArray.from_arrays(columns, fields=parsed.fields)
+    if decoded.problems:
+        rows = rows.take(_places_of_rows(decoded))
+        problem = _problems(decoded, is_null_skipped=is_null_skipped)
+    else:
+        problem = pa.nulls(len(batch), pa.string())
+    if not keeps_bytes:
+        is_needed = problem.is_valid()
+        keys, values = (pc.if_else(is_needed, one, pa.scalar(None, pa.binary())) for one in (keys, values))
+    made = [batch[KAFKA_COLUMN], keys, values, sizes, rows, problem]
+    return pa.record_batch(made, [KAFKA_COLUMN, KEY, VALUE, VALUE_BYTES, "_parsed", PROBLEM])
+
+
+def _places_of_rows(decoded: Decoded) -> pa.Array:
+    """Return for each record which of the rows is its own; null where it has none."""
+    has_none = np.zeros(decoded.count, np.bool_)
+    has_none[[*decoded.problems]] = True
+    return pa.array(np.cumsum(~has_none) - 1, pa.int64(), mask=has_none)
+
+
+def _problems(decoded: Decoded, *, is_null_skipped: bool) -> pa.Array:
+    told: list[str | None] = [None] * decoded.count
+    for at, problem in decoded.problems.items():
+        told[at] = SKIPPED if is_null_skipped and problem == NO_VALUE else f"{problem.reason}\t{problem.detail}"
+    return pa.array(told, pa.string())
 
 
 def _with_problems(decoded: DataFrame, refused: pa.Table) -> DataFrame:
@@ -108,19 +241,9 @@ def value_fields(spec: PipelineSpec) -> list[str]:
 
 def value_schema(spec: PipelineSpec) -> StructType | None:
     """Return the schema of a pipeline's records; None where they are bytes."""
-    return _columns(spec.value) if isinstance(spec.value, JsonValueSpec) else None
-
-
-def _unused_name(schema: StructType) -> str:
-    """Return the field into which Spark puts a text that it cannot decode; no field of the records has its name."""
-    name, taken = "_corrupt_record", {field.name.casefold() for field in schema.fields}
-    while name in taken:
-        name = f"_{name}"
-    return name
-
-
-def _columns(value: JsonValueSpec) -> StructType:
-    return cast(StructType, StructType.fromDDL(value.value_schema))
+    if not isinstance(spec.value, JsonValueSpec):
+        return None
+    return cast(StructType, StructType.fromDDL(spec.value.value_schema))
 
 
 def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
@@ -157,56 +280,3 @@ def is_bad() -> Column:
 def is_skipped() -> Column:
     """Return the condition that a decoded record is a tombstone that gives no row."""
     return F.col(PROBLEM).eqNullSafe(F.lit(SKIPPED))
-
-
-def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType, unhoused: Collection[str]) -> Column:
-    """One flat CASE: the expression is planned for every batch, so it is kept small."""
-    body, text = F.col(_BODY), F.col(VALUE).cast("string")
-    missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
-    infinite = some_field(body, schema, _infinite)
-    strange_years = some_field(body, schema, outside_years)
-    # from_json reads the first value of a text and ignores the rest; as an array's only element the text must be one value.
-    # A bracket of the text's own may close that array, and nobody reads what follows it: then one more element is not seen.
-    alone, beside_another = (F.json_array_length(F.concat(F.lit("["), text, F.lit(end))) for end in ("]", ",0]"))
-    closes_nothing = ~(text.contains("]") & text.rlike(_BRACKET_BEHIND)) | beside_another.eqNullSafe(F.lit(2))
-    one_value = alone.eqNullSafe(F.lit(1)) & closes_nothing
-    problem = (
-        F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
-        .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
-        .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
-        .when(half_character(text), F.lit("not_utf8\tan escape in the value is half a character"))
-        .when(~(text.startswith("{") | text.rlike(_OBJECT)), F.lit("not_an_object\tthe value is not a JSON object"))
-        .when(~one_value, F.lit("malformed_json\tnot one well-formed JSON value"))
-        .when(
-            body.isNull() | body.getField(_unused_name(schema)).isNotNull(),
-            F.lit("does_not_fit\ta value does not fit the type that the schema gives it"),
-        )
-    )
-    if missing:
-        names = F.concat_ws(", ", *missing)
-        problem = problem.when(names != "", F.concat(F.lit("missing_field\trequired but missing or null: "), names))
-    if infinite is not None:
-        problem = problem.when(F.coalesce(infinite, F.lit(False)), F.lit("does_not_fit\ta number is too large for its type"))
-    for condition, words in changes(body, schema, text):
-        problem = problem.when(F.coalesce(condition, F.lit(False)), F.concat(F.lit("does_not_fit\t"), words))
-    if strange_years is not None:
-        told = F.lit("does_not_fit\ta date or time is outside of the years 1 to 9999")
-        problem = problem.when(F.coalesce(strange_years, F.lit(False)), told)
-    if unhoused:
-        found = F.array_intersect(F.json_object_keys(text), F.array(*(F.lit(name) for name in sorted(unhoused))))
-        named = F.concat(F.lit("unknown_field\ta table has no column for it: "), F.concat_ws(", ", found))
-        problem = problem.when(F.size(found) > 0, named)
-    if value.unknown_fields == "quarantine":
-        unknown = F.array_except(F.json_object_keys(text), F.array(*(F.lit(field.name) for field in schema.fields)))
-        named = F.concat(F.lit("unknown_field\tnot in the schema: "), F.concat_ws(", ", unknown))
-        problem = problem.when(F.size(unknown) > 0, named)
-    return problem
-
-
-def _null_problem(spec: PipelineSpec) -> str:
-    return "null_value\tthe record has no value" if spec.null_values == "quarantine" else SKIPPED
-
-
-def _infinite(value: Column, kind: DataType) -> Column | None:
-    """A ``Test``: a number became infinite because it is beyond its type."""
-    return F.abs(value) == F.lit(float("inf")) if isinstance(kind, FloatType | DoubleType) else None

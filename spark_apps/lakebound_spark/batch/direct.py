@@ -1,4 +1,4 @@
-"""A batch that the driver reads from Kafka and decodes, where both are beyond doubt.
+"""A batch that the driver reads from Kafka and decodes.
 
 Spark still plans the batch and says its offsets. A pipeline's transform is Spark's, too: it gets the decoded records, slice by
 slice (``lakebound_spark.batch.local_transform``).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -17,14 +17,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.errors import TransformFailsError
+from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import SLICE_RECORDS, DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, count
 from lakebound.ledger.marks import NextOffsets
-from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.ahead import ahead
-from lakebound_spark.batch.decode import value_schema
-from lakebound_spark.batch.direct_decode import ValueDecoder, make_value_decoder, rows_of_records
-from lakebound_spark.batch.doubtful import Decoded, doubted
+from lakebound_spark.batch.decoded_rows import DecodedRows, RowDecoder
 from lakebound_spark.batch.failing_records import (
     InPiecesError,
     RaisingRecords,
@@ -34,7 +33,7 @@ from lakebound_spark.batch.failing_records import (
     others,
     positions,
 )
-from lakebound_spark.batch.landable import FIRST_MS, LAST_MS, LandableCheck
+from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.row_writer import RowWriter
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
@@ -45,12 +44,12 @@ log = logging.getLogger(__name__)
 Timed = Callable[[str], AbstractContextManager[None]]
 TransformHeld = Callable[[SparkSession, pa.Table], pa.Table]
 """What a transform makes of rows that the driver holds (``lakebound_spark.batch.local_transform``)."""
-DecodeBySpark = Callable[[SparkSession, RecordColumns], Decoded]
-"""What Spark's decoder makes of records that the driver holds (``lakebound_spark.batch.doubtful``)."""
 
 _SPARKS_TURN_SECONDS = 30.0
 """Where one batch was refused the next ones often are, and reading twice costs more than reading by Spark."""
 
+MOST_BAD = 4_096
+"""Of one slice. Where there are more, Spark's lanes decode the batch, on all cores, and its executors write what is bad."""
 _MOST_BAD_BYTES = 64 * 1024 * 1024
 """Of one batch: unlike its rows, its bad records are held until its end; so are the keys of its tombstones."""
 
@@ -61,10 +60,8 @@ class DirectLane:
     def __init__(
         self,
         reader: DirectReader,
-        decode: ValueDecoder,
-        topic_ids: Mapping[str, str],
+        decode: RowDecoder,
         check: LandableCheck,
-        decode_by_spark: DecodeBySpark,
         transform: TransformHeld | None = None,
         raising: RaisingRecords | None = None,
     ) -> None:
@@ -72,18 +69,14 @@ class DirectLane:
 
         Args:
             reader: Of the pipeline's topics.
-            decode: Of their values.
-            topic_ids: Every row will carry its topic's id.
+            decode: Makes rows of their records.
             check: Finds what cannot land.
-            decode_by_spark: Decodes the records that ``decode`` doubts.
             transform: The pipeline's; None without one.
             raising: Finds records on which the transform raises; without it Spark's lanes do.
         """
         self._reader = reader
         self._decode = decode
-        self._topic_ids = topic_ids
         self._check = check
-        self._decode_by_spark = decode_by_spark
         self._transform = transform
         self._raising = raising
         self._not_before = 0.0
@@ -111,9 +104,8 @@ class DirectLane:
         try:
             with closing(self._slices(offsets, timed)) as slices:
                 for one in slices:
-                    rows, bad, skipped = self._with_doubtful(one, session, timed)
-                    seen.add(one.records, rows.num_rows, bad, skipped)
-                    rows, raised = self._transformed(session, rows, one.records, search, timed)
+                    seen.add(one.records, one.made)
+                    rows, raised = self._transformed(session, one.made.rows, one.records, search, timed)
                     seen.add_bad(raised)
                     if not rows.num_rows:
                         continue
@@ -210,32 +202,10 @@ class DirectLane:
                 return
             if len(records):
                 with timed("direct_decode"):
-                    made = self._decoded(records)
-                yield made
-
-    def _decoded(self, records: RecordColumns) -> _Slice:
-        """Return what the driver's decoder makes of a slice."""
-        try:
-            return _Slice(records, rows_of_records(records, self._decode(records), self._topic_ids))
-        except DirectReadRefusedError:
-            doubts = doubted(records, self._decode)
-        sure = sorted({*range(len(records))} - {*doubts})
-        taken = records.at(sure)
-        return _Slice(records, rows_of_records(taken, self._decode(taken), self._topic_ids), sure, doubts)
-
-    def _with_doubtful(
-        self, one: _Slice, session: SparkSession, timed: Timed
-    ) -> tuple[pa.Table, pa.Table | None, pa.Table | None]:
-        """Return the rows of a slice, its bad records as rows of the quarantine table, and the keys of its tombstones.
-
-        None for what nobody asks for, and where none was doubtful.
-        """
-        if not one.doubts:
-            return one.rows, None, None
-        with timed("doubts_decode"), _refused_where_it_raises("Spark's decoder"):
-            by_spark = self._decode_by_spark(session, one.records.at(one.doubts))
-        order = np.argsort([*one.sure, *(one.doubts[position] for position in by_spark.positions)])
-        return pa.concat_tables([one.rows, by_spark.rows.cast(one.rows.schema)]).take(order), by_spark.bad, by_spark.skipped
+                    made = self._decode(records)
+                if made.bad.num_rows > MOST_BAD:
+                    raise DirectReadRefusedError(f"more than {MOST_BAD} records of {len(records)} are bad")
+                yield _Slice(records, made)
 
 
 @contextmanager
@@ -271,33 +241,12 @@ def _quarantine_rows(rows: pa.Table, places: pa.Table, records: RecordColumns) -
     return pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
 
 
-def driver_decoder(spec: PipelineSpec, unhoused: Collection[str]) -> ValueDecoder | None:
-    """Return the decoder with which the driver reads a pipeline's values, or None where only Spark can do what it asks for.
-
-    Args:
-        spec: The pipeline.
-        unhoused: Fields of the schema for which a table has no column; only Spark's decoder looks for them.
-    """
-    if not spec.driver_lane.direct or unhoused:
-        return None
-    return make_value_decoder(spec, value_schema(spec))
-
-
 @dataclass(frozen=True)
 class _Slice:
-    """Records, and what the driver's decoder made of those that it does not doubt.
-
-    Attributes:
-        records: All of them.
-        rows: Of those at ``sure``; of all where there are no doubts.
-        sure: Positions of the records that were decoded, where some were not.
-        doubts: Positions of the others.
-    """
+    """Records, and what the driver's decoder made of them."""
 
     records: RecordColumns
-    rows: pa.Table
-    sure: Sequence[int] = ()
-    doubts: Sequence[int] = ()
+    made: DecodedRows
 
 
 @dataclass
@@ -311,11 +260,11 @@ class _Seen:
     bad: list[pa.Table] = field(default_factory=list)
     skipped_rows: list[pa.Table] = field(default_factory=list)
 
-    def add(self, records: RecordColumns, good: int, bad: pa.Table | None, skipped: pa.Table | None) -> None:
-        self.add_bad(bad)
-        self._add_skipped(skipped)
+    def add(self, records: RecordColumns, made: DecodedRows) -> None:
+        self.add_bad(made.bad)
+        self._add_skipped(made.skipped)
         self.read += len(records)
-        self.skipped += len(records) - good - (bad.num_rows if bad is not None else 0)
+        self.skipped += len(records) - made.rows.num_rows - made.bad.num_rows
         # Without a Python call per record: a backlog's slices are read meanwhile.
         self.value_bytes += sum(map(len, filter(None, records.values)))
         stamps = np.array(records.timestamps_ms, dtype=np.int64)
@@ -331,7 +280,7 @@ class _Seen:
                 raise DirectReadRefusedError("its bad records are more than the driver holds at once")
 
     def _add_skipped(self, skipped: pa.Table | None) -> None:
-        if skipped is not None and skipped.num_rows:
+        if skipped is not None:
             self.skipped_rows.append(skipped)
             if sum(table.nbytes for table in self.skipped_rows) > _MOST_BAD_BYTES:
                 raise DirectReadRefusedError("its tombstones are more than the driver holds at once")

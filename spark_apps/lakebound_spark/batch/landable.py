@@ -31,17 +31,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.to_topics.messages import JSON_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.column_facts import stored_values
 from lakebound.tables.layout import FileLayout
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.column_names import column_named
-
-FIRST_MS = -62_135_596_800_000
-"""The first millisecond of the year 1."""
-LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 _FIRST_DAY, _LAST_DAY = FIRST_MS // 86_400_000, LAST_MS // 86_400_000
 _LEAST: dict[type[DataType] | type[None], int] = {IntegerType: -(2**31), LongType: -(2**63)}

@@ -26,7 +26,6 @@ from lakebound.operations.release.reading import among_offsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
 from lakebound_spark.batch.decode import at_place
-from lakebound_spark.batch.explained import explained, explained_by_driver
 from lakebound_spark.batch.lanes import PLAIN, ResultTooLargeError, WrittenBy, collect, write_by_cluster
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.row_writer import KEY_FIELDS, Written, write_rows
@@ -83,7 +82,7 @@ class QuarantineLander:
             target: The quarantine table.
             writer: What its commits have in common.
             read_places: Reads the places of its rows.
-            schema: Of the pipeline's records, by which bad ones are explained; None where they are bytes, or are not explained.
+            schema: Of the pipeline's records, whose columns are counted; None where they are bytes.
             sampling: Keeps a few of the bad records to look at; None where nobody wants that.
         """
         self._target = target
@@ -157,10 +156,8 @@ class QuarantineLander:
             with suppress(ResultTooLargeError):
                 rows = collect(rows)
         if isinstance(rows, pa.Table):
-            rows = explained(rows, self._schema)
             self._take_samples(rows)
             return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema)
-        rows = explained_by_driver(rows, self._schema)
         self._take_samples(rows)
         output, reasons = observed_reasons(rows, self._schema, tag)
         return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons()

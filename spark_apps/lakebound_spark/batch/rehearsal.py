@@ -1,7 +1,7 @@
 """A rehearsal before the first batch: while no record waits, Spark loads and compiles what a batch with a transform needs.
 
-Else the first records after a start wait for it, for seconds. The made-up record goes through Spark's decoder and the
-function as records do that the driver holds; nothing is written or committed.
+Else the first records after a start wait for it, for seconds. The made-up record is decoded and goes through the function as
+records do that the driver holds; nothing is written or committed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakebound.landing.direct_read import RecordColumns
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.redaction import redacted
-from lakebound_spark.batch.doubtful import SparkDecoding
+from lakebound_spark.batch.decoded_rows import RowDecoder
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.quiet_spark import without_quotes
 
@@ -56,13 +56,13 @@ _PLAIN: tuple[tuple[type[DataType], Any], ...] = (
 class Rehearsal:
     """What one pipeline's batches have Spark do."""
 
-    def __init__(self, value: StructType | None, topic: str, decode: SparkDecoding, transform: LocalTransform) -> None:
+    def __init__(self, value: StructType | None, topic: str, decode: RowDecoder, transform: LocalTransform) -> None:
         """Do nothing yet.
 
         Args:
             value: Schema of the JSON values; None for bytes.
             topic: One of the pipeline's, for the made-up record.
-            decode: Spark's decoder of records that the driver holds.
+            decode: Makes rows of records that the driver holds.
             transform: The pipeline's function on them.
         """
         self._value = value
@@ -77,7 +77,7 @@ class Rehearsal:
         record = RecordColumns([self._topic], [0], [0], [0], [b"1"], [value])
         try:
             with without_quotes(session):
-                rows: int = self._transform(session, self._decode(session, record).rows).num_rows
+                rows: int = self._transform(session, self._decode(record).rows).num_rows
         except Exception as exc:
             log.info("the rehearsal on a made-up record ended early: %s", redacted(exc))
             return 0

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import DirectReader, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.landable import FIRST_MS, LAST_MS
 from lakebound_spark.batch.local_relation import LocalRelations
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 

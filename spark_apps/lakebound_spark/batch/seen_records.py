@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from lakebound_spark.batch.decode import is_bad, is_skipped
+from lakebound_spark.batch.decode import VALUE_BYTES, is_bad, is_skipped
 from lakebound_spark.batch.quarantine import rows_of
 
 
@@ -45,7 +45,7 @@ def seen_columns() -> tuple[Column, ...]:
         F.count(F.lit(1)).alias("read"),
         F.count_if(is_bad()).alias("bad"),
         F.count_if(is_skipped()).alias("skipped"),
-        F.coalesce(F.sum(F.length("_value")), F.lit(0)).alias("value_bytes"),
+        F.coalesce(F.sum(VALUE_BYTES), F.lit(0)).alias("value_bytes"),
         F.min("_kafka.timestamp").cast("double").alias("oldest"),
         F.max("_kafka.timestamp").cast("double").alias("newest"),
         F.min(F.when(is_bad(), F.col("_kafka.offset"))).alias("first_bad"),

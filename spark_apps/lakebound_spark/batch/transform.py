@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from lakebound.errors import TransformRefusedError, TransformSettingsError
 from lakebound.first_line import first_line
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.decode import good_columns, make_decoder
+from lakebound_spark.batch.decode import make_decoder
 from lakebound_spark.batch.quiet_spark import without_quotes
 from lakebound_spark.batch.row_keys import key_refusal
 from lakebound_spark.batch.session_settings import own_settings
@@ -174,7 +174,7 @@ def _second_parameter(function: Callable[..., DataFrame]) -> tuple[bool, bool]:
 
 def planned_input(session: SparkSession, spec: PipelineSpec) -> DataFrame:
     """Return an empty DataFrame with the columns that the transform gets; no job is run."""
-    return good_columns(make_decoder(spec, {}).decode(session.createDataFrame([], KAFKA_SCHEMA)))
+    return session.createDataFrame([], make_decoder(spec, {}).columns)
 
 
 def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transform) -> DataFrame:

@@ -21,8 +21,7 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound.tables.type_names import type_name
-from lakebound_spark.batch.decode import good_columns, value_fields, value_schema
-from lakebound_spark.batch.explained import explained
+from lakebound_spark.batch.decode import good_columns, value_fields
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.rescue import kafka_columns
@@ -154,8 +153,7 @@ def land_in_memory(assembly: Assembly, sample: TopicSample) -> tuple[pa.Table, p
         decoder = decoder.refusing(check.places(transform(good_columns(decoder.decode(records)))))
         made = transform(good_columns(decoder.decode(records))).toArrow()
     made, _ = numbered(made)
-    bad = quarantine_columns(decoder.decode(records)).toArrow()
-    return made, explained(bad, value_schema(assembly.spec))
+    return made, quarantine_columns(decoder.decode(records)).toArrow()
 
 
 def _unreadable_keys(assembly: Assembly, sample: TopicSample) -> pa.Table:

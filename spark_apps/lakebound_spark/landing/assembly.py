@@ -10,8 +10,8 @@ from lakebound.landing.direct_read import DirectReader
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.layout import FileLayout
 from lakebound_spark.batch.decode import Decoder, make_decoder, value_schema
-from lakebound_spark.batch.direct import DirectLane, driver_decoder
-from lakebound_spark.batch.doubtful import SparkDecoding
+from lakebound_spark.batch.decoded_rows import RowDecoder, row_decoder
+from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.failing_records import RaisingRecords
 from lakebound_spark.batch.landable import Bound, LandableCheck, make_check
 from lakebound_spark.batch.lanes import How
@@ -53,7 +53,7 @@ class Assembly:
 
     @cached_property
     def decoder(self) -> Decoder:
-        """Spark's decoder of the records."""
+        """The decoder of the records, in executors."""
         return self.decoder_of(self.topic_ids)
 
     def decoder_of(self, topic_ids: Mapping[str, str]) -> Decoder:
@@ -83,9 +83,9 @@ class Assembly:
         return RaisingRecords(self.spec, self.planned.transform, self.planned.given)
 
     @cached_property
-    def decoding(self) -> SparkDecoding:
-        """Spark's decoder on records that the driver holds."""
-        return SparkDecoding(self.decoder, keeps_skipped=self.tombstones is not None)
+    def row_decoder(self) -> RowDecoder:
+        """The decoder of records that the driver holds."""
+        return row_decoder(self.spec, self.topic_ids, self.unhoused)
 
     @cached_property
     def local_transform(self) -> LocalTransform | None:
@@ -96,15 +96,14 @@ class Assembly:
         return LocalTransform(keeper, self.planned.given)
 
     def direct_lane(self) -> DirectLane | None:
-        """Return a lane in which the driver reads and decodes; None where only Spark can do what the pipeline asks for."""
-        decode = driver_decoder(self.spec, self.unhoused)
-        if decode is None:
+        """Return a lane in which the driver reads and decodes; None where the pipeline does without."""
+        if not self.spec.driver_lane.direct:
             return None
         reader = DirectReader(self.spec.connection, self.spec.pipeline)
-        return DirectLane(reader, decode, self.topic_ids, self.check, self.decoding, self.local_transform, self.raising)
+        return DirectLane(reader, self.row_decoder, self.check, self.local_transform, self.raising)
 
     def rehearsal(self) -> Rehearsal | None:
         """Return the rehearsal of the first batch that the driver reads; None where that needs nothing of Spark."""
         if self.local_transform is None:
             return None
-        return Rehearsal(value_schema(self.spec), self.spec.topics[0], self.decoding, self.local_transform)
+        return Rehearsal(value_schema(self.spec), self.spec.topics[0], self.row_decoder, self.local_transform)

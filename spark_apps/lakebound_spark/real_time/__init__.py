@@ -2,5 +2,5 @@
 
 The first epochs of a start are short.
 
-Other rooms import ``epochs``, ``refusals``, ``rows`` and ``warm_up``.
+Other rooms import ``epochs``, ``refusals``, ``rows``, ``spark_decoder`` and ``warm_up``.
 """

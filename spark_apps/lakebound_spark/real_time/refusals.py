@@ -8,12 +8,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.decode import make_decoder
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_output
 from lakebound_spark.batch.transform_plan import not_numbered
 from lakebound_spark.real_time.bypass import BypassError
 from lakebound_spark.real_time.joined_tables import several_rows_of_a_record
 from lakebound_spark.real_time.rows import real_time_rows
+from lakebound_spark.real_time.spark_decoder import make_spark_decoder
 
 _ALLOWED = frozenset(
     {
@@ -62,7 +62,7 @@ def real_time_refusal(session: SparkSession, spec: PipelineSpec, transform: Tran
         return reason
     nothing = session.createDataFrame(session.sparkContext.emptyRDD(), KAFKA_SCHEMA)
     try:
-        rows = real_time_rows(session, spec, nothing, make_decoder(spec, {}), transform, ())
+        rows = real_time_rows(session, spec, nothing, make_spark_decoder(spec, {}), transform, ())
     except BypassError as exc:
         return f"the transform {exc}; a bad record could then get lost"
     return next(_refused(_operators(rows)), None) or several_rows_of_a_record(session, output)

@@ -16,7 +16,7 @@ from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.spec.ddl import quoted
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.to_topics import ToTopicSpec
-from lakebound_spark.batch.decode import PROBLEM, VALUE, Decoder, is_skipped
+from lakebound_spark.batch.decode import PROBLEM, VALUE, is_skipped
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.spark_objects import id_of, items_of
@@ -24,6 +24,7 @@ from lakebound_spark.batch.topic_rows import with_json
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.column_names import column_named
 from lakebound_spark.real_time.bypass import PROBLEM_FIELD, transform_with_bypass
+from lakebound_spark.real_time.spark_decoder import SparkDecoder
 
 READ, SENT = "lakebound_read", "lakebound_sent"
 """Names under which Spark counts what an epoch read, and what it sent."""
@@ -37,7 +38,7 @@ def real_time_rows(
     session: SparkSession,
     spec: PipelineSpec,
     records: DataFrame,
-    decoder: Decoder,
+    decoder: SparkDecoder,
     transform: Transform,
     bounds: Sequence[MessageBound],
     held: Held | None = None,

@@ -20,10 +20,10 @@ from lakebound.spec.real_time import REAL_TIME, has_both_ends, real_time_end, re
 from lakebound_spark.batch.decode import value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer
-from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.real_time.rows import real_time_rows
+from lakebound_spark.real_time.spark_decoder import make_spark_decoder
 from lakebound_spark.stream.opening import make_writer, open_others, open_targets
 from lakebound_spark.stream.source import read_stream
 from lakebound_spark.stream.targets.topics import TopicTargets, check_target_topics
@@ -108,7 +108,7 @@ def open_in_real_time(
     else:
         targets = open_others(own, others.staged, writer, facts, topics)
     topic_ids = {topic: known.topic_id for topic, known in facts.items()}
-    session, decoder = planned.session, Assembly(planned, topic_ids).decoder
+    session, decoder = planned.session, make_spark_decoder(spec, topic_ids)
 
     def rows_from(start: NextOffsets) -> DataFrame:
         records = read_stream(session, spec, start, in_batches=False)

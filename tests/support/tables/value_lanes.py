@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
+from lakebound.landing.direct_read import RecordColumns
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
@@ -21,9 +21,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.table import open_table
 from lakebound.tables.target import LandingTarget
-from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.direct import DirectLane
-from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
@@ -150,12 +148,11 @@ class LaneWorld:
         quarantine = self._open(spec.quarantine_table, QUARANTINE_SCHEMA, writer)
         assembly = Assembly(planned, IDS, [target.table.layout() for target in targets])
         self.check: LandableCheck = assembly.check
-        self._decode = make_value_decoder(spec, value_schema(spec))
+        self._decode = assembly.row_decoder
         self._reader = Reader(self.slices)
         direct = None
-        if self.way == "direct" and self._decode is not None:
-            by_spark = assembly.decoding, assembly.local_transform, assembly.raising
-            direct = DirectLane(self._reader, self._decode, IDS, self.check, *by_spark)  # type: ignore[arg-type]
+        if self.way == "direct":
+            direct = DirectLane(self._reader, self._decode, self.check, assembly.local_transform, assembly.raising)  # type: ignore[arg-type]
         bad = QuarantineLander(quarantine, writer, partial(read_places, spec.quarantine_table, self.at))
         self.lander = BatchLander(assembly, targets, bad, writer, direct)
         assert isinstance(self.lander._lanes, LaneChooser), "else each batch would choose its lane by itself"
@@ -173,15 +170,10 @@ class LaneWorld:
         self.counts = self.counts.plus(report.counts)
         return set(report.durations_ms)
 
-    def takes_directly(self, value: bytes | None) -> bool:
-        """Whether the driver decodes a record by itself."""
-        if self._decode is None:
-            return False
-        records = Sent(0, [value], [0]).records
-        try:
-            return self.check.holds(rows_of_records(records, self._decode(records), IDS))
-        except DirectReadRefusedError:
-            return False
+    def is_good(self, value: bytes | None) -> bool:
+        """Whether the driver makes a row of a record that can land."""
+        rows = self._decode(Sent(0, [value], [0]).records).rows
+        return rows.num_rows > 0 and self.check.holds(rows)
 
     def read(self) -> LandedRows:
         """Return all rows, as readers of the formats' own give them."""

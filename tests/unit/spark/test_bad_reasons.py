@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
 
+from lakebound import formats
+from lakebound.formats.contract import Records
 from lakebound_spark.batch import bad_reasons, tombstones
 from lakebound_spark.batch.bad_reasons import REASONS, column_names, reasons_of, short_reason
-from lakebound_spark.batch.misfits import explain
+from lakebound_spark.batch.decode import json_format
 
 SCHEMA = StructType(
     [
@@ -48,7 +50,8 @@ def test_a_reason_is_short(reason: str, error: str, told: str) -> None:
     st.dictionaries(st.sampled_from(["amount", "amount_eur", "m", "other"]), st.text() | st.dictionaries(st.text(), st.text()))
 )
 def test_no_value_of_a_record_is_in_a_reason(record: dict[str, object]) -> None:
-    error = explain(json.dumps(record).encode(), SCHEMA) or ""
+    problems = json_format(SCHEMA).decoder().decode(Records([None], [json.dumps(record).encode()])).problems
+    error = problems[0].detail if problems and problems[0].reason == "does_not_fit" else ""
     rows = pa.table({"reason": ["does_not_fit"], "error": [error]})
     assert set(reasons_of(rows, SCHEMA)) <= {"does_not_fit", *(f"does_not_fit: {name}" for name in COLUMNS.names)}
     assert set(reasons_of(rows, None)) == {"does_not_fit"}
@@ -57,5 +60,7 @@ def test_no_value_of_a_record_is_in_a_reason(record: dict[str, object]) -> None:
 def test_every_reason_that_the_code_gives_is_known() -> None:
     folder = Path(bad_reasons.__file__).parent
     given = {word for path in folder.glob("*.py") for word in re.findall(r'f?"([a-z_0-9]+)\\t', path.read_text())}
+    pages = Path(str(formats.__file__)).parent.rglob("*.py")
+    given |= {word for path in pages for word in re.findall(r'Problem\(\s*"([a-z_0-9]+)"', path.read_text())}
     assert len(given) >= 8
     assert given | {tombstones.REASON} == set(REASONS)

@@ -17,13 +17,11 @@ from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
-from lakebound_spark.batch import direct, doubtful
-from lakebound_spark.batch.direct import DirectLane, TransformHeld, driver_decoder
-from lakebound_spark.batch.direct_decode import make_value_decoder, rows_of_records
-from lakebound_spark.batch.doubtful import Decoded
+from lakebound_spark.batch import direct
+from lakebound_spark.batch.decoded_rows import row_decoder
+from lakebound_spark.batch.direct import DirectLane, TransformHeld
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.report import BatchReport
-from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.seen_records import Observed
 
 NO_CHECK = LandableCheck(has_transform=False)
@@ -101,19 +99,8 @@ def lane_with(
 
 
 def lane_of(reader: Reader, transform: TransformHeld | None = None, check: LandableCheck = NO_CHECK) -> DirectLane:
-    decode = make_value_decoder(spec_of(), None)
-    assert decode is not None
-    return DirectLane(reader, decode, {"orders": "topic-id"}, check, by_spark, transform)  # type: ignore[arg-type]
-
-
-def by_spark(session: object, records: RecordColumns) -> Decoded:
-    """Say that records of odd offsets are bad, and that the others have no value."""
-    assert session is SESSION
-    good = [position for position, offset in enumerate(records.offsets) if offset % 2 == 0]
-    values = {"key": pa.array([b"spark"] * len(good), pa.binary()), "value": pa.nulls(len(good), pa.binary())}
-    bad = [{"reason": "null_value", "key": str(offset).encode()} for offset in records.offsets if offset % 2]
-    rows = rows_of_records(records.at(good), values, {"orders": "topic-id"})
-    return Decoded(rows, good, pa.Table.from_pylist(bad, QUARANTINE_SCHEMA))
+    decode = row_decoder(spec_of(), {"orders": "topic-id"})
+    return DirectLane(reader, decode, check, transform)  # type: ignore[arg-type]
 
 
 def write(lane: DirectLane, steps: set[str] = STEPS) -> tuple[Observed | None, list[pa.Table]]:
@@ -204,23 +191,23 @@ def test_a_refusal_in_a_large_batch_ends_what_is_read_beside_it(what: str) -> No
     assert not [one for one in enumerate_threads() if "reads-ahead" in one.name]
 
 
-def test_what_the_driver_doubts_is_decoded_by_spark_and_stays_in_its_place() -> None:
+def test_bad_records_are_told_and_the_others_stay_in_their_places() -> None:
     values = [None if offset % 8 in (5, 6) else b"%d" % offset for offset in range(64)]
     answer = RecordColumns(["orders"] * 64, [0] * 64, [*range(64)], [1_000] * 64, [b"k"] * 64, values)
-    seen, (rows,) = write(lane_with(answer)[0], {*STEPS, "doubts_decode"})
+    seen, (rows,) = write(lane_with(answer)[0])
     offsets = rows[KAFKA_COLUMN].combine_chunks().field("offset").to_pylist()
-    landed = dict(zip(offsets, rows["value"].to_pylist(), strict=True))
+    assert dict(zip(offsets, rows["value"].to_pylist(), strict=True)) == {
+        offset: value for offset, value in enumerate(values) if value is not None
+    }
     assert offsets == sorted(offsets)
     assert seen is not None and seen.bad_rows is not None
-    bad = [int(key) for key in seen.bad_rows["key"].to_pylist()]
-    assert sorted([*offsets, *bad]) == [*range(64)]
-    assert {offset for offset in range(64) if offset % 8 == 5} <= {*bad} <= {offset for offset in range(64) if offset % 8 >= 4}
-    assert all(landed[offset] == b"%d" % offset for offset in range(64) if offset % 8 < 4)
-    assert (seen.read, seen.bad) == (64, len(bad))
+    bad = seen.bad_rows[KAFKA_COLUMN].combine_chunks().field("offset").to_pylist()
+    assert bad == [offset for offset in range(64) if offset % 8 in (5, 6)]
+    assert (seen.read, seen.bad) == (64, 16)
 
 
-def test_where_the_driver_doubts_too_much_it_is_sparks_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubtful, "MOST_DOUBTS", 10)
+def test_where_too_many_records_are_bad_it_is_sparks_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "MOST_BAD", 10)
     lane, _ = lane_with(RecordColumns(["orders"] * 40, [0] * 40, [*range(40)], [1_000] * 40, [b"k"] * 40, [None] * 40))
     assert write(lane) == (None, [])
     assert not lane.is_open
@@ -238,18 +225,3 @@ def test_after_a_refusal_it_is_sparks_turn_for_a_while(monkeypatch: pytest.Monke
     reader.answer = TWO
     assert lane.is_open
     assert write(lane)[0] is not None
-
-
-@pytest.mark.parametrize(
-    ("changes", "unhoused", "is_direct"),
-    [
-        ({}, (), True),
-        ({"driver_lane": {"direct": False}}, (), False),
-        ({"transform": "transforms.raw.clean"}, (), True),
-        ({}, ("key",), False),
-    ],
-)
-def test_only_spark_can_do_what_some_pipelines_ask_for(
-    changes: dict[str, Any], unhoused: tuple[str, ...], is_direct: bool
-) -> None:
-    assert (driver_decoder(spec_of(**changes), unhoused) is not None) is is_direct

@@ -11,14 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.support.tables.inferred_types import schema_of
 
-from lakebound.landing.direct_read import DirectReadRefusedError, RecordColumns
+from lakebound.formats.contract import Records
+from lakebound.formats.epoch_units import unit_of
 from lakebound.spec.ddl import ddl_mistakes
-from lakebound.spec.draft.epoch_units import unit_of
 from lakebound.spec.draft.inference import Inferred, ddl_name, infer, notes_of
 from lakebound.spec.draft.observation import Seen
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.direct_decode import make_value_decoder
-from lakebound_spark.batch.misfits import explain
+from lakebound_spark.batch.decode import json_format
 
 
 def sample(*bodies: Any) -> Inferred:
@@ -237,10 +235,9 @@ def test_every_sampled_record_fits(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
     found = infer(values)
     assume(found.columns)
-    schema = schema_of(found)
-    for value, body in zip(values, bodies, strict=True):
-        assert explain(value, schema) is None
-        assert all(body.get(field.name) is not None for field in schema.fields if not field.nullable)
+    problems = json_format(schema_of(found)).decoder().decode(Records([None] * len(values), values)).problems
+    assert {problem.reason for problem in problems.values()} <= {"not_utf8"}
+    assert all("\\ud" in values[at].decode() for at in problems), "a text that is no Unicode"
     ddl = ", ".join(f"{ddl_name(one.name)} {one.type}" for one in found.columns)
     assert ddl_mistakes(ddl) == []
 
@@ -263,28 +260,11 @@ PLAIN = st.one_of(
 
 @settings(max_examples=100)
 @given(PLAIN)
-def test_the_drivers_own_decoder_takes_records_of_plain_types(bodies: list[dict[str, Any]]) -> None:
+def test_records_of_plain_types_are_decoded(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
     found = infer(values)
-    spec = PipelineSpec.model_validate(
-        {
-            "pipeline": "x",
-            "topics": ["x"],
-            "connection": {"bootstrap_servers": "nowhere:1"},
-            "value": {"format": "json", "schema": ", ".join(f"{one.name} {one.type}" for one in found.columns)},
-            "freshness": "1s",
-            "tables": [{"format": "delta", "name": "x"}],
-        }
-    )
-    decode = make_value_decoder(spec, schema_of(found))
-    if decode is None:
-        assert found.columns[0].type in ("DATE", "TIMESTAMP", "DECIMAL(18,2)") or "DECIMAL" in found.columns[0].type
+    decoded = json_format(schema_of(found)).decoder().decode(Records([None] * len(values), values))
+    if decoded.problems:
+        assert all("\\ud" in values[at].decode() for at in decoded.problems), "a text that is no Unicode"
         return
-    count = len(values)
-    try:
-        rows = decode(RecordColumns(["x"] * count, [0] * count, list(range(count)), [0] * count, [None] * count, list(values)))
-    except DirectReadRefusedError:
-        assert any("\\ud" in value.decode() for value in values), "a text that is no Unicode"
-        return
-    assert len(rows["f"]) == count
-    assert [value is None for value in rows["f"].to_pylist()] == [body["f"] is None for body in bodies]
+    assert [value is None for value in decoded.columns["f"].to_pylist()] == [body["f"] is None for body in bodies]

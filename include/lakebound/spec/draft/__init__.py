@@ -2,5 +2,5 @@
 
 ``unknown_fields`` compares the schema of a pipeline that is there with records.
 
-Other rooms import ``epoch_units``, ``files``, ``inference``, ``judged``, ``time_texts`` and ``unknown_fields``.
+Other rooms import ``files``, ``inference``, ``judged`` and ``unknown_fields``.
 """

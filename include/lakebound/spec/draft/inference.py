@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lakebound.spec.draft.epoch_units import Unit
+from lakebound.formats.epoch_units import Unit
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import map_values
 from lakebound.spec.draft.wire_format import WireFormat, wire_format_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from lakebound.spec.draft.epoch_units import Unit, unit_of
-from lakebound.spec.draft.time_texts import wrong_date, wrong_time
+from lakebound.formats.epoch_units import Unit, unit_of
+from lakebound.formats.times import wrong_date, wrong_time
 
 Form = Literal["empty", "date", "time", "decimal", "other"]
 

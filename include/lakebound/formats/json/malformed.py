@@ -1,6 +1,7 @@
 """Why the bytes of a record are not one JSON object, in words: where the text breaks, and at which field. Pure.
 
-``decode`` alone decides which records are bad. This is asked about bad records only; where it finds nothing, it says nothing.
+``lakebound.formats.json.record`` alone decides which records are bad. This is asked about bad records only; where it finds
+nothing, it says nothing.
 It tells no value, only names of fields, characters that JSON forbids, and positions.
 """
 
@@ -11,8 +12,7 @@ import re
 from typing import Any
 
 MOST_LEVELS = 998
-"""Of objects and arrays within each other: Jackson reads 1,000, of which the decoder needs one itself.
-Source: https://javadoc.io/doc/com.fasterxml.jackson.core/jackson-core: ``StreamReadConstraints.DEFAULT_MAX_DEPTH``."""
+"""Of objects and arrays within each other that are read: those that Spark's reader takes (Jackson's ``DEFAULT_MAX_DEPTH``)."""
 MOST_SHOWN = 60
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 # Each takes a whole text at once, also one that is cut: a search that began again at each escaped quote in it would take time
@@ -45,13 +45,14 @@ def _explained(value: bytes) -> str | None:
             "schema registry, and value.format json does not read it"
         )
     text = value.decode()
-    levels = _levels(text)
+    levels = levels_of(text)
     if levels > MOST_LEVELS:
         return f"objects and arrays lie {levels} levels deep within each other; at most {MOST_LEVELS} are read"
     return _broken(text)
 
 
-def _levels(text: str) -> int:
+def levels_of(text: str) -> int:
+    """Return how deep objects and arrays of a JSON text lie within each other."""
     level = most = 0
     for character in re.findall(r"[\[\]{}]", _STRINGS.sub("", text)):
         level += 1 if character in "[{" else -1

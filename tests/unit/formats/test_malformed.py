@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebound_spark.batch.malformed import MOST_LEVELS, explain_malformed
+from lakebound.formats.json.malformed import MOST_LEVELS, explain_malformed
 
 CASES: dict[bytes, str] = {
     b'\xef\xbb\xbf{"a":1}': "the value begins with a byte order mark (UTF-8), which JSON has not: "

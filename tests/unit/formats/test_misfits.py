@@ -5,50 +5,40 @@ from __future__ import annotations
 import json
 import time
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
-from lakebound_spark.batch.misfits import MOST_SHOWN, explain
+from lakebound.formats.contract import Problem
+from lakebound.formats.json.misfit import MOST_SHOWN
+from lakebound.formats.json.record import RecordReader
 
-ITEM = StructType(
-    [StructField("sku", StringType()), StructField("price", DecimalType(12, 2)), StructField("tags", ArrayType(LongType()))]
-)
-SCHEMA = StructType(
+ITEM = pa.struct({"sku": pa.string(), "price": pa.decimal128(12, 2), "tags": pa.list_(pa.int64())})
+SCHEMA = pa.schema(
     [
-        StructField("id", StringType(), nullable=False),
-        StructField("amount", DecimalType(12, 2)),
-        StructField("tiny", ByteType()),
-        StructField("small", ShortType()),
-        StructField("n", IntegerType()),
-        StructField("ok", BooleanType()),
-        StructField("d", DoubleType()),
-        StructField("day", DateType()),
-        StructField("at", TimestampType()),
-        StructField("local", TimestampNTZType()),
-        StructField("items", ArrayType(ITEM)),
-        StructField("rates", MapType(StringType(), DoubleType())),
-        StructField("odd name", IntegerType()),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("amount", pa.decimal128(12, 2)),
+        pa.field("tiny", pa.int8()),
+        pa.field("small", pa.int16()),
+        pa.field("n", pa.int32()),
+        pa.field("ok", pa.bool_()),
+        pa.field("d", pa.float64()),
+        pa.field("day", pa.date32()),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("local", pa.timestamp("us")),
+        pa.field("items", pa.list_(ITEM)),
+        pa.field("rates", pa.map_(pa.string(), pa.float64())),
+        pa.field("odd name", pa.int32()),
     ]
 )
+READER = RecordReader(SCHEMA)
+
+
+def explain(value: bytes | None) -> str | None:
+    """What does not fit of a record."""
+    found = READER.read(value)
+    return found.detail if isinstance(found, Problem) and found.reason == "does_not_fit" else None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +55,7 @@ SCHEMA = StructType(
         ('"n": 1.5', "n: 1.5 is not an INT"),
         ('"n": true', "n: true is not an INT"),
         ('"ok": "true"', "ok: 'true' is not a BOOLEAN"),
-        ('"d": 1e400', "d: 1E+400 is beyond DOUBLE"),
+        ('"d": 1e400', "d: 1e400 is beyond DOUBLE"),
         ('"day": 20000', "day: 20000 is not a DATE"),
         ('"day": 1700000000', "day: 1700000000 looks like epoch seconds; the schema says DATE"),
         ('"day": "2026-02-30"', "day: '2026-02-30' is not a day of the calendar"),
@@ -90,7 +80,7 @@ SCHEMA = StructType(
     ],
 )
 def test_the_field_is_named(text: str, told: str | None) -> None:
-    found = explain(f'{{"id": "a", {text}}}'.encode(), SCHEMA)
+    found = explain(f'{{"id": "a", {text}}}'.encode())
     if told is None:
         told = "amount: 'a' is not a DECIMAL(12,2); n: 'b' is not an INT; ok: 1 is not a BOOLEAN; and more"
     assert found == told
@@ -106,8 +96,8 @@ def test_a_record_that_fits_is_not_explained() -> None:
         "at": 1700000000,
         "items": [{"price": 9.999}, None],
     }
-    assert explain(json.dumps(body).encode(), SCHEMA) is None
-    assert explain(json.dumps(dict.fromkeys(SCHEMA.names)).encode(), SCHEMA) is None
+    assert explain(json.dumps(body).encode()) is None
+    assert explain(json.dumps(dict.fromkeys(SCHEMA.names)).encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -120,17 +110,15 @@ def test_a_record_that_fits_is_not_explained() -> None:
         b"{",
         b'{"n": "\xff"}',
         b'{"items": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"n": ' + b"9" * 10_000 + b"}",
-        b'{"amount": 1e99999999999999999999}',
     ],
 )
 def test_what_cannot_be_read_is_not_explained(value: bytes | None) -> None:
-    assert explain(value, SCHEMA) is None
+    assert explain(value) is None
 
 
 def test_a_long_value_is_cut() -> None:
     for text in ("x" * 100_000, "\u0000" * 100_000, 10**4000):
-        told = explain(json.dumps({"amount": text, "n": text, "d": [text], "ok": text}).encode(), SCHEMA)
+        told = explain(json.dumps({"amount": text, "n": text, "d": [text], "ok": text}).encode())
         assert told is not None
         assert len(told) < 3 * (4 * MOST_SHOWN + 120), "an escape has up to four characters"
 
@@ -145,15 +133,8 @@ ANY = st.recursive(
 @settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(SCHEMA.names), ANY))
 def test_it_never_raises(body: dict[str, object]) -> None:
-    told = explain(json.dumps(body).encode(), SCHEMA)
+    told = explain(json.dumps(body).encode())
     assert told is None or any(name in told for name in SCHEMA.names)
-
-
-def test_types_without_a_rule_are_passed_over() -> None:
-    class Other(DataType):
-        pass
-
-    assert explain(b'{"x": 1}', StructType([StructField("x", Other())])) is None
 
 
 @pytest.mark.parametrize("field", ["amount", "d", "n", "at", "day"])
@@ -162,6 +143,6 @@ def test_types_without_a_rule_are_passed_over() -> None:
 )
 def test_the_time_grows_with_the_length_and_not_faster(field: str, text: str) -> None:
     began = time.process_time()
-    told = explain(json.dumps({"id": "a", field: text}).encode(), SCHEMA)
+    told = explain(json.dumps({"id": "a", field: text}).encode())
     assert told is not None and told.startswith(f"{field}: ")
     assert time.process_time() - began < 1

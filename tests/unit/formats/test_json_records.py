@@ -1,0 +1,145 @@
+"""Whole records: which are one JSON object, which fields count, and that nothing depends on sizes or on neighbours."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.tables.json_texts import mutations
+
+from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
+from lakebound.formats.json.malformed import MOST_LEVELS
+from lakebound.formats.kinds import BytesFormat, JsonFormat, ValueFormat, decoder_of
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("n", pa.int32()),
+        pa.field("amount", pa.decimal128(5, 2)),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("labels", pa.map_(pa.string(), pa.string())),
+    ]
+)
+JSON = JsonFormat(SCHEMA)
+
+
+def decode(form: ValueFormat, *values: bytes | None) -> Decoded:
+    return decoder_of(form).decode(Records([b"k"] * len(values), values))
+
+
+def fate(value: bytes | None, form: ValueFormat = JSON) -> Any:
+    """The record's fields that are not null, or its reason."""
+    found = decode(form, value)
+    if found.problems:
+        assert found.problems[0].detail
+        return found.problems[0].reason
+    return {name: column[0].as_py() for name, column in found.columns.items() if column[0].is_valid}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "null_value"),
+        (b"", "empty_value"),
+        (b"   ", "not_an_object"),
+        (b"null", "not_an_object"),
+        (b'[{"id":"a"}]', "not_an_object"),
+        (b'\xef\xbb\xbf{"id":"a"}', "not_an_object"),
+        (b'\x00\x00\x00\x00\x07{"id":"a"}', "not_an_object"),
+        (b'{"id":"a"', "malformed_json"),
+        (b'{"id":"a"}]', "malformed_json"),
+        (b'{"id":"a"}{"id":"b"}', "malformed_json"),
+        (b'{"id":"a","x":NaN}', "malformed_json"),
+        (b'{"id":"a","x":"\x01"}', "malformed_json"),
+        (b'{"id":"a",}', "malformed_json"),
+        (b'{"id":"\xff"}', "not_utf8"),
+        (b'{"id":"a","x":"\xff"}', "not_utf8"),
+        (b'{"id":"\\ud800"}', "not_utf8"),
+        (b'{"id":"a","x":{"\\udc00":1}}', "not_utf8"),
+        (b'{"n":1}', "missing_field"),
+        (b'{"id":null}', "missing_field"),
+        (b'{"id":"a","n":"x"}', "does_not_fit"),
+        (b'{"n":"x"}', "does_not_fit"),
+        (b'{"id":"a","labels":{"a":"1","\\u0061":"2"}}', "does_not_fit"),
+        (b"{'id':'a','n':'x'}", "does_not_fit"),
+    ],
+)
+def test_a_record_that_cannot_land_has_a_reason(value: bytes | None, reason: str) -> None:
+    assert fate(value) == reason
+
+
+def test_of_a_field_that_comes_twice_the_last_value_counts() -> None:
+    assert fate(b'{"id":"a","id":"b","n":"x","n":1,"amount":1e9,"amount":1}')["n"] == 1
+    assert fate(b'{"id":"a","n":1,"n":"x"}') == "does_not_fit"
+    assert fate(b'{"id":"a","at":"12h","\\u0061t":null}') == {"id": "a"}
+    assert fate(b'{"id":"a","labels":{"a":"1","a":"2"},"labels":{}}') == {"id": "a", "labels": []}
+
+
+def test_no_size_keeps_a_record_from_landing() -> None:
+    long = "x" * 21_000_000
+    assert fate(b'{"id":"%s"}' % long.encode()) == {"id": long}
+    assert fate(b'{"id":"a","%s":1}' % (b"n" * 60_000)) == {"id": "a"}
+    assert fate(b'{"id":"a","x":%s}' % (b"1" * 5_000)) == {"id": "a"}
+    assert fate(b'{"id":%s}' % (b"1" * 5_000)) == {"id": "1" * 5_000}
+    assert fate(b'{"id":"a","n":%s}' % (b"1" * 100_000)) == "does_not_fit"
+
+
+def test_levels_are_bounded_and_the_stack_is_not_what_bounds_them() -> None:
+    def deep(levels: int) -> bytes:
+        return b'{"id":"a","x":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+
+    def below(calls: int) -> Any:
+        return below(calls - 1) if calls else fate(deep(MOST_LEVELS))
+
+    assert below(300) == {"id": "a"}
+    assert fate(deep(MOST_LEVELS + 1)) == "malformed_json"
+    assert fate(deep(100_000)) == "malformed_json"
+    assert fate(b'{"id":"%s"}' % (b"[" * 2_000)) == {"id": "[" * 2_000}
+
+
+@pytest.mark.parametrize("text", ["it's", 'a "b"', "\\", "\\'", "é", ""])
+def test_single_quotes_are_read(text: str) -> None:
+    quoted = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    assert fate(f"{{'id': {quoted}, \"n\": 1, 'labels': {{'k': 'v'}}}}".encode()) == {
+        "id": text,
+        "n": 1,
+        "labels": [("k", "v")],
+    }
+
+
+def test_fields_that_are_not_wanted_are_named() -> None:
+    strict = JsonFormat(SCHEMA, unknown_refused=True)
+    assert decode(strict, b'{"id":"a","zz":1,"yy":2}').problems[0] == Problem("unknown_field", "not in the schema: zz, yy")
+    unhoused = JsonFormat(SCHEMA, unhoused=("n",))
+    assert decode(unhoused, b'{"id":"a","n":null}').problems[0] == Problem("unknown_field", "a table has no column for it: n")
+    assert fate(b'{"id":"a","zz":1}', unhoused) == {"id": "a"}
+
+
+@pytest.mark.parametrize("name", ['a"b', "a.b", "a\\b", "ä", "_problem", "a b", "\x01"])
+def test_a_field_may_have_any_name(name: str) -> None:
+    form = JsonFormat(pa.schema([pa.field(name, pa.int32()), pa.field("x", pa.struct([pa.field(name, pa.date32())]))]))
+    assert fate(json.dumps({name: 7, "x": {name: None}}).encode(), form) == {name: 7, "x": {name: None}}
+    assert fate(json.dumps({name: "7"}).encode(), form) == "does_not_fit"
+
+
+def test_what_becomes_of_a_record_does_not_depend_on_the_others() -> None:
+    values: list[bytes | None] = [None, b"", b'{"id":7}', b'{"id":"a","at":1700000000}', *mutations(seed=2, count=3_000)]
+    random.Random(3).shuffle(values)
+    found = decode(JSON, *values)
+    rows = iter(pa.table(dict(found.columns)).to_pylist())
+    for at, value in enumerate(values):
+        alone = decode(JSON, value)
+        assert alone.problems.get(0) == found.problems.get(at)
+        if at not in found.problems:
+            assert pa.table(dict(alone.columns)).to_pylist() == [next(rows)]
+    assert found.good == [at for at in range(len(values)) if at not in found.problems]
+    assert 50 < len(found.good) < len(values) - 1_000
+
+
+def test_bytes_land_as_they_are() -> None:
+    found = decode(BytesFormat(), b"\xff", None, b"")
+    assert found.problems == {1: NO_VALUE}
+    assert found.columns["value"].to_pylist() == [b"\xff", b""] and found.columns["key"].to_pylist() == [b"k"] * 2
