@@ -148,7 +148,7 @@ WITH_NULL = pa.concat_tables([devices(SITES), pa.table({"site": ["west"]})], pro
         (WITH_DOUBLE, "1 rows have the key (device_id) of another row"),
         (WITH_NULL, "1 rows have no value in the key"),
         (devices(SITES).drop_columns("site"), "it lost the columns site"),
-        (devices(SITES).set_column(3, "calibration", pa.array(["a", "b"])), "calibration from double to string"),
+        (devices(SITES).set_column(3, "calibration", pa.array(["a", "b"])), "calibration from DOUBLE to STRING"),
     ],
     ids=["doubled", "null", "lost", "changed"],
 )
