@@ -723,6 +723,7 @@ class TransformFailsError(LakeboundError):
     def __init__(
         self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None, text: str | None = None
     ) -> None:
+        self.how_many = how_many
         first = f" (the first: {kind} at {place}{f', {text}' if text else ''})" if kind and place else ""
         super().__init__(
             f"pipeline {pipeline!r}: transform {transform}: raises an error on {how_many}{first}; nothing of the batch was "

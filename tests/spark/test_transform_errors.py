@@ -27,6 +27,7 @@ from lakebound_spark.backfill.quarantined import QuarantinedRecords, Released
 from lakebound_spark.batch import failing_records
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.check import trial
+from lakebound_spark.check.mistakes import RaisedOnRecordsError
 from lakebound_spark.columns import explode
 from lakebound_spark.landing import lander, parts
 from lakebound_spark.landing.assembly import Assembly
@@ -266,4 +267,8 @@ def test_such_a_record_stays_in_quarantine_until_the_function_is_mended(
     rows, bad = trial.land_in_memory(Assembly(parts.plan_pipeline(session, spec), sample.topic_ids), sample)
     assert rows["id"].to_pylist() == ["1", "2"]
     assert (bad["reason"].to_pylist(), bad["value"].to_pylist()) == (["transform"], [values[1]])
+
+    sample = TopicSample(sent(0, [b'{"id": "%d-x"}' % number for number in range(40)]).records, {TOPIC: TOPIC_ID})
+    with pytest.raises(RaisedOnRecordsError, match=f"first: {TOPIC}/0/0: ValueError: .*'0-x'"):
+        trial.land_in_memory(Assembly(parts.plan_pipeline(session, spec), sample.topic_ids), sample)
     one.close()

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -81,16 +82,17 @@ class RaisingRecords:
         self.in_a_row = 0
         self.tell: Callable[[SearchProgress], None] = lambda found: None
 
-    def search(self, size: int, most: int | None = None) -> Search:
+    def search(self, size: int, most: int | None = None, limit_seconds: float | None = None) -> Search:
         """Return a search of one batch.
 
         Args:
             size: Number of its offsets.
             most: Number of records that are looked for; None leaves it to the size.
+            limit_seconds: How long it may take; None: as long as it takes.
         """
         if most is None:
-            return Search(self, self._spec, size, max(MOST_FOUND, size // 10), samples=SAMPLED)
-        return Search(self, self._spec, size, most)
+            return Search(self, self._spec, size, max(MOST_FOUND, size // 10), SAMPLED, limit_seconds)
+        return Search(self, self._spec, size, most, limit_seconds=limit_seconds)
 
     def landed(self, taken: int, raised: int) -> None:
         """Note that a batch has landed.
@@ -122,17 +124,42 @@ class RaisingRecords:
         return None
 
 
+@dataclass(frozen=True)
+class FirstRaised:
+    """The first record on which a search saw the transform raise.
+
+    Attributes:
+        place: Topic, partition and offset.
+        raised: With the values of the record: for the terminal of the person who asked, and no message.
+        text: What messages say of it.
+    """
+
+    place: str
+    raised: Raised
+    text: str
+
+
 class Search:
     """The search in one batch, slice after slice. ``found`` is the number of records on which the transform raises."""
 
-    def __init__(self, records: RaisingRecords, spec: PipelineSpec, size: int, most: int, samples: int = 0) -> None:
+    def __init__(
+        self,
+        records: RaisingRecords,
+        spec: PipelineSpec,
+        size: int,
+        most: int,
+        samples: int = 0,
+        limit_seconds: float | None = None,
+    ) -> None:
         self._records = records
         self._spec = spec
         self._size = size
         self._most = most
         self._samples = samples
         self._looked_at = 0
-        self._first: tuple[str, str, str] | None = None
+        self._limit_seconds = limit_seconds
+        self._ends_at = None if limit_seconds is None else time.monotonic() + limit_seconds
+        self.first: FirstRaised | None = None
         self._since: float | None = None
         self._tried = 0
         self._singles = set[int]()
@@ -161,7 +188,7 @@ class Search:
             rows: A slice of decoded records, with ``_kafka``.
 
         Raises:
-            TransformFailsError: There are more than are looked for.
+            TransformFailsError: There are more than are looked for, or than are found in time.
             Exception: The transform raises something that no record is to blame for.
         """
         with as_in_batches(session), without_quotes(session):
@@ -201,10 +228,17 @@ class Search:
             kafka = record.pop(KAFKA_COLUMN)
             place = "/".join(str(kafka[name]) for name in KEY_FIELDS)
             self._singles.add(first)
-            if self._first is None:
-                self._first = (raised.kind, place, without_values(raised.text, record))
+            if self.first is None:
+                self.first = FirstRaised(place, raised, without_values(raised.text, record))
         self._tell()
+        self._check_time()
         return raised
+
+    def _check_time(self) -> None:
+        """Give the search up when its time has passed and a record is known."""
+        if self.first is not None and self._ends_at is not None and time.monotonic() > self._ends_at:
+            found = self.found + len(self._singles)
+            raise self._error(f"{found} or more of {self._size} records (the search ended after {self._limit_seconds:.0f} s)")
 
     def _tell(self, *, is_over: bool = False) -> None:
         now = time.time()
@@ -230,8 +264,9 @@ class Search:
             log.warning("the transform raises on %d of a batch's records; they go to quarantine", self.found)
 
     def _error(self, how_many: str) -> TransformFailsError:
-        kind, place, text = self._first or (None, None, None)
-        return TransformFailsError(self._spec.pipeline, self._spec.transform or "", how_many, kind, place, text)
+        first = self.first
+        told = (None, None, None) if first is None else (first.raised.kind, first.place, first.text)
+        return TransformFailsError(self._spec.pipeline, self._spec.transform or "", how_many, *told)
 
 
 def evaluate(output: DataFrame) -> None:

@@ -13,6 +13,16 @@ from lakebound.first_line import first_line, python_error
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.value import JsonValueSpec
+from lakebound_spark.batch.failing_records import FirstRaised
+
+
+class RaisedOnRecordsError(Exception):
+    """The transform raises on more records of a sample than a stream quarantines. It holds values of records."""
+
+    def __init__(self, how_many: str, first: FirstRaised | None) -> None:
+        shown = f" (the first: {first.place}: {first.raised.text})" if first else ""
+        super().__init__(f"the transform raises an error on {how_many}{shown}")
+
 
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _NAME = re.compile(r"\s*`?(\w+)")
@@ -49,6 +59,9 @@ def failed_on_records(spec: PipelineSpec, error: Exception) -> PlacedProblem:
         spec: The pipeline.
         error: What it raised.
     """
+    if isinstance(error, RaisedOnRecordsError):
+        way_out = "let it return null for such values, or filter these records out (try_cast, try_divide, a filter)"
+        return _in_transform(spec, error, f"{error}; a stream ends at such a batch. {way_out}")
     told = _told(error)
     is_missing = told.startswith(("ModuleNotFoundError", "ImportError"))
     todo = "install the module for Spark's Python" if is_missing else "let it give null for such values"

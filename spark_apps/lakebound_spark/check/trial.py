@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakebound.errors import TransformFailsError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
@@ -28,12 +29,14 @@ from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.tombstones import skipped_columns
-from lakebound_spark.check.mistakes import failed_on_records
+from lakebound_spark.check.mistakes import RaisedOnRecordsError, failed_on_records
 from lakebound_spark.check.plan import check_and_plan
 from lakebound_spark.landing.assembly import Assembly
 
 _EXAMPLES = 3
 """Number of records that are named for each reason."""
+_MOST_SEARCH_SECONDS = 20.0
+"""A person waits for the answer, and each record takes up to 20 evaluations; the first one has the error already."""
 _KAFKA_TYPE = "STRUCT (its place in Kafka)"
 
 
@@ -133,6 +136,9 @@ def land_in_memory(assembly: Assembly, sample: TopicSample) -> tuple[pa.Table, p
     Args:
         assembly: Of the pipeline.
         sample: Records of its topics.
+
+    Raises:
+        RaisedOnRecordsError: The transform raises on more of them than single ones.
     """
     session, transform = assembly.planned.session, assembly.planned.transform
     records = session.createDataFrame(kafka_columns(sample.records))
@@ -142,11 +148,14 @@ def land_in_memory(assembly: Assembly, sample: TopicSample) -> tuple[pa.Table, p
     except (PySparkException, Py4JJavaError) as exc:
         if assembly.raising is None or raised_on_values(exc) is None:
             raise
-        search = assembly.raising.search(len(sample.records))
-        raised = search.among(session, good_columns(decoder.decode(records)).toArrow())
+        search = assembly.raising.search(len(sample.records), limit_seconds=_MOST_SEARCH_SECONDS)
+        try:
+            raised = search.among(session, good_columns(decoder.decode(records)).toArrow())
+            search.end()
+        except TransformFailsError as fails:
+            raise RaisedOnRecordsError(fails.how_many, search.first) from exc
         if not raised.num_rows:
             raise
-        search.end()
         decoder = decoder.refusing(raised)
         made = transform(good_columns(decoder.decode(records))).toArrow()
     if not check.holds(made):

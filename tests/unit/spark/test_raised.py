@@ -7,8 +7,9 @@ from pyspark.errors import AnalysisException, PythonException
 
 from lakebound.first_line import first_line
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.batch.failing_records import FirstRaised
 from lakebound_spark.batch.raised import MOST_CHARACTERS, Raised, raised_on_values
-from lakebound_spark.check.mistakes import failed_on_records
+from lakebound_spark.check.mistakes import RaisedOnRecordsError, failed_on_records
 
 pytestmark = pytest.mark.unit
 
@@ -125,6 +126,13 @@ def test_try_names_a_missing_module_and_says_where_to_install_it() -> None:
         "Spark's Python"
     )
     assert failed_on_records(orders(), ValueError("no")).what.endswith("ValueError: no; let it give null for such values")
+
+
+def test_try_shows_the_value_on_which_the_transform_raises() -> None:
+    first = FirstRaised("t/0/7", Raised("E", "E: Text '2026-13-01' could not be parsed"), "E: Text … could not be parsed")
+    told = failed_on_records(orders(), RaisedOnRecordsError("all 9 records of a batch", first)).what
+    assert "t/0/7: E: Text '2026-13-01' could not be parsed" in told
+    assert "lakebound try" not in told and "stop_at" not in told
 
 
 def orders() -> PipelineSpec:

@@ -90,6 +90,32 @@ def test_each_part_that_was_tried_is_told_and_that_the_search_is_over() -> None:
     assert moments == sorted(moments) and len({one.since for one in searched.told}) == 1
 
 
+def test_a_search_with_a_limit_ends_in_time_and_knows_the_first_error_with_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def is_bad(value: int) -> bool:
+        nonlocal now
+        now += 0.01  # a value; an evaluation of 200 takes 2 s
+        return value % 2 == 1
+
+    monkeypatch.setattr(failing_records.time, "monotonic", lambda: now)
+    search = Searched(is_bad).search(200, limit_seconds=5)
+    with pytest.raises(
+        TransformFailsError, match=r"raises an error on \d+ or more of 200 records \(the search ended"
+    ) as raised:
+        search.among(SESSION, rows(200))
+    assert 5 <= now < 8
+    assert search.first is not None
+    assert search.first.raised.text == "ValueError: not a price: 1, of 'Mrs Smith'"
+    assert "Smith" not in str(raised.value)
+
+
+def test_the_time_of_a_search_says_nothing_of_a_transform_that_takes_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter(range(1000))
+    monkeypatch.setattr(failing_records.time, "monotonic", lambda: next(moments))
+    assert not Searched(lambda value: False).search(200, limit_seconds=0).among(SESSION, rows(200)).num_rows
+
+
 @pytest.mark.parametrize(
     ("text", "record", "shown"),
     [
