@@ -145,7 +145,7 @@ def check_settled(
         SchemaChangedError: A table cannot take the columns, or not before the pipeline's next start has altered it.
     """
     settled = compare_tables(spec, places, wanted, value_fields)
-    waiting = {table: tuple(_waiting(plan)) for table, plan in settled.plans.items() if plan.columns.is_change}
+    waiting = {table: tuple(_waiting(spec.pipeline, plan)) for table, plan in settled.plans.items() if plan.columns.is_change}
     if settled.differences or waiting:
         raise SchemaChangedError(spec.pipeline, settled.differences | waiting)
     return settled
@@ -203,11 +203,12 @@ def _tried(table: Table, wanted: pa.Schema, plan: TablePlan) -> TablePlan:
     return plan
 
 
-def _waiting(plan: TablePlan) -> Iterable[str]:
+def _waiting(pipeline: str, plan: TablePlan) -> Iterable[str]:
+    todo = f"restart it first: `lakebound control {pipeline} restart`"
     for addition in plan.columns.additions:
-        yield f"column {'.'.join(addition.path)} comes with the pipeline's next start: restart it first"
+        yield f"column {'.'.join(addition.path)} comes with the pipeline's next start: {todo}"
     for widening in plan.columns.widenings:
-        yield f"column {'.'.join(widening.path)} is widened by the pipeline's next start: restart it first"
+        yield f"column {'.'.join(widening.path)} is widened by the pipeline's next start: {todo}"
 
 
 def _change(one: TableSpec, places: Places, plan: TablePlan, own_epoch: int, check_lease: Callable[[], None]) -> None:

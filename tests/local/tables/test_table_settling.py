@@ -173,7 +173,7 @@ def test_a_column_that_is_not_wanted_leaves_the_tables_as_they_are(at: Places, t
 
 def test_who_lands_beside_the_stream_waits_for_its_start(at: Places, tables: list[Table]) -> None:
     spec, wanted = pipeline(), both(changed(note=pa.string()))
-    with pytest.raises(SchemaChangedError, match="column note comes with the pipeline's next start"):
+    with pytest.raises(SchemaChangedError, match="next start: restart it first: `lakebound control orders restart`"):
         check_settled(spec, at, wanted)
     settle(spec, at, wanted)
     assert check_settled(spec, at, wanted).unhoused == frozenset()
