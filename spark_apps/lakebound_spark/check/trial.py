@@ -11,12 +11,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakebound.control.unknown_fields import sentence
 from lakebound.errors import TransformFailsError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.table_settling import Settled, compare_tables
+from lakebound.spec.draft.unknown_fields import unknown_fields
 from lakebound.spec.partition_warnings import partition_warnings
-from lakebound.spec.pipeline import KAFKA_COLUMN
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
@@ -103,7 +105,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     """
     spec = run.spec
     checked, planned = check_and_plan(session, run, ())
-    warnings = list(partition_warnings(spec, checked.columns))
+    warnings = [*partition_warnings(spec, checked.columns), *dropped_fields(spec, sample)]
     found = Trial(checked.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
     if planned is None or (not checked.tables and (spec.tables or checked.problems)):
         return found
@@ -163,6 +165,12 @@ def land_in_memory(assembly: Assembly, sample: TopicSample) -> tuple[pa.Table, p
         made = transform(good_columns(decoder.decode(records))).toArrow()
     made, _ = numbered(made)
     return made, quarantine_columns(decoder.decode(records)).toArrow()
+
+
+def dropped_fields(spec: PipelineSpec, sample: TopicSample) -> list[str]:
+    """Return what `lakebound status` says later of fields that the schema does not name."""
+    fields = unknown_fields(sample.records.values, spec.value)
+    return [sentence(fields, spec.value)] if fields else []
 
 
 def _unreadable_keys(assembly: Assembly, sample: TopicSample) -> pa.Table:
