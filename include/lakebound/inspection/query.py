@@ -15,6 +15,7 @@ from typing import Any
 from deltalake.exceptions import DeltaProtocolError
 
 from lakebound.errors import LakeboundError
+from lakebound.inspection.query_headings import headings
 from lakebound.inspection.query_maps import with_map_values
 from lakebound.spec.table import TABLE_FORMATS, TableFormat, TableSpec
 from lakebound.tables.lazy_frame import scan_table
@@ -28,6 +29,8 @@ second reader of SQL could be led to read it otherwise than Polars does."""
 _NO_PART_OF_A_NAME = re.compile(r"[\s\"`]+")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_FORMAT_BEFORE = "".join(rf"(?<!{name}\.)" for name in TABLE_FORMATS)
+_TABLE_ID = re.compile(rf"\b(?:{'|'.join(TABLE_FORMATS)}):[\w.]+")
+"""A table as other commands and the YAML name it; a query has a dot there."""
 _NOT_FOUND = re.compile(r"relation '([^']*)' was not found")
 
 
@@ -177,9 +180,10 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: TableFo
             found = pl.SQLContext(frames).execute(sql)
             frame = (found.limit(limit + 1) if limit else found).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, DeltaProtocolError, OSError) as exc:
-        raise _explained(exc, tables, names, chosen) from exc
+        raise _explained(exc, sql, tables, names, chosen) from exc
     rows = frame.rows()
-    columns = tuple((name, str(kind)) for name, kind in frame.schema.items())
+    shown = headings(sql, frame.columns)
+    columns = tuple((name, str(kind)) for name, kind in zip(shown, frame.dtypes, strict=True))
     return Answer(columns, tuple(rows[:limit] if limit else rows), bool(limit) and len(rows) > limit)
 
 
@@ -204,13 +208,21 @@ def _exists(table: TableSpec, places: Places) -> bool:
 
 
 def _explained(
-    exc: BaseException, tables: Mapping[str, PipelineTables], names: Mapping[str, TableSpec | None], chosen: TableFormat | None
+    exc: BaseException,
+    sql: str,
+    tables: Mapping[str, PipelineTables],
+    names: Mapping[str, TableSpec | None],
+    chosen: TableFormat | None,
 ) -> QueryError:
     """Return what is wrong with a query in words that name a way out."""
     missing = _NOT_FOUND.search(str(exc))
     if missing is None:
         lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
-        return QueryError(f"the query cannot be run: {(lines or [type(exc).__name__])[0]}")
+        as_told = _TABLE_ID.search(sql)
+        todo = (
+            f"; write {as_told[0].replace(':', '.')} instead of {as_told[0]}" if as_told and "parser error" in str(exc) else ""
+        )
+        return QueryError(f"the query cannot be run: {(lines or [type(exc).__name__])[0]}{todo}")
     name = missing[1]
     if name in names:
         return AmbiguousTableError(name)

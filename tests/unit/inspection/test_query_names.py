@@ -8,7 +8,16 @@ from decimal import Decimal
 import pytest
 
 from lakebound.cli.query import plain, text
-from lakebound.inspection.query import NotAQueryError, check_reads_only, may_be_named, names_of, resolve
+from lakebound.inspection.query import (
+    NotAQueryError,
+    QueryError,
+    check_reads_only,
+    may_be_named,
+    names_of,
+    resolve,
+    run_query,
+)
+from lakebound.inspection.query_headings import headings
 from lakebound.spec.table import TableFormat, TableSpec
 
 DELTA = TableSpec(format="delta", name="sales.orders")
@@ -72,6 +81,31 @@ def test_a_table_without_a_namespace_is_in_default() -> None:
 )
 def test_only_tables_that_may_be_meant_are_opened(sql: str, chosen: TableFormat | None, meant: list[TableSpec]) -> None:
     assert [table for table in (DELTA, ICEBERG, ALONE) if may_be_named(sql, table, chosen)] == meant
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "shown"),
+    [
+        ("select count(*) from t", ["len"], ["count(*)"]),
+        ("SELECT s, count( x ) from t group by s", ["s", "x"], ["s", "count( x )"]),
+        ("select count(*) as n, sum(x) total, 'a,b' from t", ["n", "total", "literal"], ["n", "total", "literal"]),
+        ("select max(x) - min(x), abs(x) from t", ["x", "x:1"], ["x", "abs(x)"]),
+        ("select coalesce(a, 'x)', b) from (select 1, 2 from u)", ["a"], ["coalesce(a, 'x)', b)"]),
+        ("select count(*), t.* from t", ["len", "a", "b"], ["len", "a", "b"]),
+        ("with a as (select count(*) from t) select * from a", ["len"], ["len"]),
+        ("select 'it''s', count(*) from t", ["literal", "len"], ["literal", "count(*)"]),
+        ("select abs(x), abs(x) from t", ["x", "x:1"], ["x", "x:1"]),
+        ("", [], []),
+    ],
+)
+def test_a_column_without_an_alias_is_headed_by_what_it_is(sql: str, columns: list[str], shown: list[str]) -> None:
+    assert list(headings(sql, columns)) == shown
+
+
+@pytest.mark.parametrize("name", ["iceberg:lake.scans", "delta:events"])
+def test_a_table_that_is_named_as_status_names_it_gets_the_name_for_queries(name: str) -> None:
+    with pytest.raises(QueryError, match=f"write {name.replace(':', '.')} instead of {name}$"):
+        run_query(f"select count(*) from {name} where 1 = 1", {})
 
 
 def test_values_are_what_json_can_hold() -> None:
