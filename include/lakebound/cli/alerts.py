@@ -100,6 +100,10 @@ def _print(found: list[Alert], state: AlertState) -> None:
     for delivery in state.outbox:
         waiting.setdefault(delivery.channel, []).append(delivery)
     for channel, own in waiting.items():
+        if own[0].is_unconnected:
+            messages = "1 message reaches" if len(own) == 1 else f"{len(own)} messages reach"
+            show(f"no channel is set up, so {messages} nobody: see docs/how-to/alerts.md (connection of {channel})")
+            continue
         show(f"undelivered messages for channel {channel}: {len(own)}; reason: {own[0].problem or 'no delivery attempt yet'}")
     if state.dropped:
         show(f"{state.dropped} messages were dropped: their channel did not accept them in time")

@@ -46,6 +46,8 @@ def test_the_files_are_right_whatever_the_records_are_like(settings: Settings, b
     expectations.parent.mkdir(exist_ok=True)
     expectations.write_text(expectations_yaml(new), encoding="utf-8")
     assert check_expectations(spec, settings, {}) == []
+    [table] = spec.tables
+    assert f"#   tables: [{table.id}]" in expectations.read_text()
     ast.parse(transform_source(new).encode())
     assert ast.parse(source_of_test(new, "../pipelines/payments.yaml").encode())
 

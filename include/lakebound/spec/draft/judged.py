@@ -18,6 +18,8 @@ _EXPECTATIONS = Template("""\
 $told
 pipeline: $name
 on_failure: alert   # or quarantine, which also copies the failing records there; or stop, which also stops the stream
+# Each expectation is asked of every table, and one that is not met gives an alert for each. To ask one table only, add to it:
+#   tables: [delta:lake.$name]
 
 expectations:
   - expect: fresh
