@@ -55,6 +55,7 @@ def doctor(
     else:
         _print(diagnosis)
         if checkpoint is None:
+            _print_told_by_others(diagnosis.subject)
             _print_disks()
         if mending is not None:
             _print_mending(mending)
@@ -85,6 +86,16 @@ def _print(diagnosis: Diagnosis) -> None:
     for name, value in diagnosis.numbers.items():
         if value is not None:
             show(f"  {name.replace('_', ' ')}: {value:,g}" if value % 1 else f"  {name.replace('_', ' ')}: {int(value):,}")
+
+
+def _print_told_by_others(pipeline: str) -> None:
+    """Print what validation and others last found: the doctor does not look at that, and it is no part of its verdict."""
+    from lakebound.control.findings import read_sources, told_by_others
+    from lakebound.control.folder import ControlFolder
+    from lakebound.settings import load_settings
+
+    for line in told_by_others(read_sources(ControlFolder(load_settings().home, pipeline))[0]):
+        show(f"\n  open alert, {line}")
 
 
 def _print_disks() -> None:

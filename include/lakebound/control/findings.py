@@ -20,6 +20,7 @@ from lakebound.control.bounds import within_calendar
 from lakebound.control.fallback_files import locked_anyway, names_of_copies, read_newest_json, write_json_anyway
 from lakebound.control.folder import ControlFolder, change_text, files_in
 from lakebound.control.state_text import clean_text
+from lakebound.first_line import first_line
 from lakebound.frozen import Frozen, FrozenRecord
 
 Fact = str | int | float | bool | None
@@ -50,6 +51,10 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
+
+
+_SEEN_ANYWAY = frozenset({"doctor", "incidents", "stream", "unknown_fields"})
+"""Sources of which status and doctor say the same in their own words."""
 
 
 class Finding(Frozen):
@@ -156,6 +161,26 @@ def read_sources(control: ControlFolder) -> tuple[list[Findings], list[str]]:
         except (OSError, ValueError) as exc:
             problems.append(f"{file} cannot be read: {type(exc).__name__}; the findings that were read before still apply")
     return found, problems
+
+
+def told_by_others(sources: Iterable[Findings], most: int = 3) -> list[str]:
+    """Return what is wrong and only its own source says, in a line each: validation, maintenance, checks of users.
+
+    What status and doctor see by themselves is left out.
+
+    Args:
+        sources: What every source last said of one pipeline.
+        most: Number of findings that have a line; of the others the last line gives the number.
+    """
+    found = [
+        f"{one.severity.value} ({source.source}): {first_line(one.what)}{f' (runbook {one.runbook})' if one.runbook else ''}"
+        for source in sources
+        if source.source not in _SEEN_ANYWAY
+        for one in sorted(source.findings, key=lambda one: one.severity is not Severity.CRITICAL)
+        if one.severity is not Severity.INFO
+    ]
+    rest = len(found) - most
+    return [*found[:most], f"{rest} more: lakebound alerts"] if rest > 0 else found
 
 
 def found_before(before: Findings | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from lakebound.control import situations
 from lakebound.control.applications import living_submission, pipelines_with_state
 from lakebound.control.crash_loop import CrashLoop, read_crash_loop
 from lakebound.control.desired import Desired, read_desired
-from lakebound.control.findings import Findings, read_source
+from lakebound.control.findings import Findings, read_sources, told_by_others
 from lakebound.control.folder import ControlFolder, StateFile
 from lakebound.control.lease import Lease, read_lease
 from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
@@ -128,6 +128,7 @@ class StatusFacts:
     is_paused: bool | None = None
     landed_at: float | None = None
     doctor: Findings | None = None
+    sources: tuple[Findings, ...] = ()
     fields: FieldsRecord | None = None
     unreadable: tuple[str, ...] = ()
 
@@ -176,6 +177,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
     unreadable: list[str] = []
     progress = _try(lambda: read_progress(control), control.progress, unreadable)
     last = _try(lambda: read_submission(control), control.submission, unreadable)
+    sources, _ = read_sources(control)
     return StatusFacts(
         pipeline=pipeline,
         spec=spec,
@@ -188,7 +190,8 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         outcome=_try(lambda: read_outcome(control, last.app_id), control.outcome(last.app_id), unreadable) if last else None,
         crash_loop=read_crash_loop(control),
         landed_at=_landed_before(control) if progress is not None and progress.last_commit_at is None else None,
-        doctor=read_source(control, DOCTOR),
+        doctor=next((one for one in sources if one.source == DOCTOR), None),
+        sources=tuple(sources),
         fields=read_record(control),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
@@ -356,6 +359,7 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
     notes += [situations.rows_changed(facts.pipeline, table, text) for table, text in _changed_by_others(facts).items()]
     if situation is not None:
         notes.append(str(situation) + (f" (runbook {situation.runbook})" if situation.runbook else ""))
+    notes += told_by_others(facts.sources)
     if recent is not None and recent.quarantined:
         notes.append(f"{told_share(recent)} (lakebound quarantine {facts.pipeline})")
     if facts.living is not None and facts.progress is not None and facts.progress.app_id == facts.living.app_id:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from tests.support.worlds.said_findings import read_findings
 
 from lakebound.alerts.model import Message, MessageKind, ToldAlert
 from lakebound.alerts.wording import Links, html_of, text_of
-from lakebound.control.findings import Finding, Severity, write_findings
+from lakebound.control.findings import Finding, Severity, read_sources, told_by_others, write_findings
 from lakebound.control.folder import ControlFolder
+from lakebound.control.status import read_facts, status_of
+from lakebound.settings import load_settings
 
 LATE = Finding(cause="freshness", severity=Severity.WARNING, what="Rows come late.", since=1.0, evidence={"p99_seconds": 9.5})
 
@@ -57,3 +60,14 @@ def test_a_time_that_no_calendar_knows_is_told_as_the_nearest_one(control: Contr
     told = ToldAlert(id="1", source="theirs", **found.model_dump())
     message = Message(id="m", kind=MessageKind.OPENED, pipeline="orders", alerts=(told,), at=1.0)
     assert shown in text_of(message, Links()) and shown in html_of(message, Links())
+
+
+def test_status_tells_what_only_its_source_says(control: ControlFolder) -> None:
+    wrong = Finding(cause="rows", severity=Severity.CRITICAL, what="9 rows.\nMore.", since=1.0, runbook="validation-failed")
+    write_findings(control, "validation", [LATE, wrong])
+    write_findings(control, "doctor", [wrong])
+    settings = replace(load_settings(), home=control.home)
+    status = status_of(read_facts("orders", None, settings), 9.0)
+    told = ["critical (validation): 9 rows. (runbook validation-failed)", "warning (validation): Rows come late."]
+    assert [note for note in status.notes if "validation" in note] == told
+    assert told_by_others(read_sources(control)[0], most=1) == [told[0], "1 more: lakebound alerts"]
