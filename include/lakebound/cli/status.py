@@ -155,19 +155,7 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         show("no pipelines")
         return
     headers = ("PIPELINE", "DESIRED", "APPLICATION", "LAG*", "FRESHNESS*", "LAST COMMIT", "NEXT OFFSETS")
-    rows = [
-        (
-            found.pipeline,
-            found.desired if found.is_asked_for else "not started",
-            found.app + (" (outdated)" if found.outdated else ""),
-            number(found.lag_records) + (" records" if found.lag_records is not None else ""),
-            "idle" if found.is_idle else duration(found.freshness_seconds),
-            duration(found.last_commit_age_seconds) + (" ago" if found.last_commit_age_seconds is not None else ""),
-            _marks(found.high_water_marks),
-        )
-        for found in pipelines
-    ]
-    print_rows(headers, rows)
+    print_rows(headers, [_row(found) for found in pipelines])
     for found in pipelines:
         by = f" by {found.desired_by}" if found.desired_by else ""
         notes = [*found.notes] if not found.reason else [f"{found.desired}{by}: {found.reason}", *found.notes]
@@ -183,6 +171,18 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         "* as the application reports: lag behind Kafka's end offsets when it last read them; age of the newest record at its "
         "last commit; idle: all has landed, and nothing came for a minute"
     )
+
+
+def _row(found: PipelineStatus) -> tuple[str, ...]:
+    """Return the line of a pipeline. Of one that rests there are no figures: somebody may have rewound its tables since."""
+    app = found.app + (" (outdated)" if found.outdated else "")
+    last_commit = duration(found.last_commit_age_seconds) + (" ago" if found.last_commit_age_seconds is not None else "")
+    desired = found.desired if found.is_asked_for else "not started"
+    if found.desired != "running" and not found.alive:
+        return (found.pipeline, desired, app, "-", "-", last_commit, "-")
+    lag = number(found.lag_records) + (" records" if found.lag_records is not None else "")
+    freshness = "idle" if found.is_idle else duration(found.freshness_seconds)
+    return (found.pipeline, desired, app, lag, freshness, last_commit, _marks(found.high_water_marks))
 
 
 def _marks(marks: NextOffsets) -> str:

@@ -6,6 +6,8 @@ import pytest
 
 from lakebound.cli.doctor import label_of
 from lakebound.cli.quarantine import _print_result
+from lakebound.cli.status import _row
+from lakebound.control.status import PipelineStatus
 from lakebound.inspection.doctor.wording import needs_person, warning
 from lakebound.operations.release.orders import ReleaseResult
 
@@ -26,3 +28,10 @@ def test_a_finding_is_called_what_its_alert_is_called() -> None:
         needs_person("crash-loop", "three starts", "crash-loop"),
     ]
     assert [label_of(one) for one in found] == ["warning", "info", "note", "needs person"]
+
+
+def test_a_pipeline_that_rests_has_no_figures_of_its_last_application() -> None:
+    found = PipelineStatus(pipeline="orders", app="stopped", lag_records=0, high_water_marks={"orders": {0: 900}})
+    assert _row(found)[3:] == ("0 records", "-", "-", "orders 0:900"), "it is to run: how far behind it is matters"
+    assert _row(found.model_copy(update={"desired": "stopped"}))[3:] == ("-", "-", "-", "-")
+    assert _row(found.model_copy(update={"desired": "stopped", "alive": True}))[3] == "0 records"

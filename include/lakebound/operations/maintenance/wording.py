@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
-
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -33,4 +31,6 @@ def age_seconds(at_ms: int | None, now_ms: int) -> float:
 
 def ago(seconds: float) -> str:
     """Return how long ago in words."""
+    from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS  # pydantic: the command's help takes sizes from here
+
     return f"{seconds / DAY_SECONDS:.3g} days" if seconds >= 2 * DAY_SECONDS else f"{seconds / HOUR_SECONDS:.3g} hours"
