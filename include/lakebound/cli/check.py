@@ -11,7 +11,7 @@ import typer
 from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from lakebound.cli.plan_check import SparkPlan
     from lakebound.inspection.store_cost import StoreCost
@@ -58,6 +58,8 @@ def check(
 ) -> None:
     """Check pipeline files and expectation files. Each mistake is printed with file, line and field.
 
+    Spark plans the pipelines whose files have no mistake.
+
     Exit code 1 if there is a mistake. Warnings do not change the exit code.
     """
     from lakebound.control.private_files import open_folders
@@ -78,11 +80,11 @@ def check(
         _reckon_cost(report, spec, settings)
     if not json:
         _print_problems(report.problems)
-    if report.specs and not static:
-        _plan(report, settings, quiet=json)
-    elif not json:
-        for spec in report.specs.values():
-            _print_pipeline(report, spec.pipeline)
+    right = {path: spec for path, spec in report.specs.items() if not static and spec.pipeline not in report.wrong}
+    if not json:
+        _print_unplanned(report, {spec.pipeline for path, spec in report.specs.items() if path not in right}, static=static)
+    if right:
+        _plan(right, report, settings, quiet=json)
     if json:
         _print_json(report)
     else:
@@ -283,7 +285,7 @@ def _planned_problems(spec: PipelineSpec, plan: SparkPlan, settings: Settings) -
     return found + [condition_problem(spec, settings, keys, what) for keys, what in plan.conditions]
 
 
-def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
+def _plan(chosen: Mapping[Path, PipelineSpec], report: _Report, settings: Settings, *, quiet: bool) -> None:
     """Let Spark plan the pipelines, and say of each what it says, as soon as it says it."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -294,7 +296,7 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
     from lakebound.spec.placed import PlacedProblem, told
     from lakebound.tables.places import places_of
 
-    files, specs = list(report.specs), list(report.specs.values())
+    files, specs = list(chosen), list(chosen.values())
     say(f"check: Spark plans {_counted(len(specs))} (it takes some seconds to start; --static skips this step)")
     with ThreadPoolExecutor(8) as pool:
         looks = [pool.submit(look_at_topics, spec, places_of(settings, spec.warehouse).read_only()) for spec in specs]
@@ -320,6 +322,14 @@ def _plan(report: _Report, settings: Settings, *, quiet: bool) -> None:
             if not quiet:
                 _print_problems(new)
                 _print_pipeline(report, spec.pipeline)
+
+
+def _print_unplanned(report: _Report, pipelines: Collection[str], *, static: bool) -> None:
+    """Print what is known of pipelines that Spark does not plan."""
+    for name in (spec.pipeline for spec in report.specs.values() if spec.pipeline in pipelines):
+        _print_pipeline(report, name)
+        if not static:
+            show(f"  more mistakes may follow: Spark has not planned {name} yet")
 
 
 def _counted(pipelines: int) -> str:

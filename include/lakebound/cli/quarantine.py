@@ -144,5 +144,6 @@ def _print_result(result: ReleaseResult) -> None:
     if result.state == "refused" and not result.read:
         show(f"refused: {result.reason}; no record was tried")  # figures of 0 would read as if none were open
         return
+    why = "" if result.is_trial and result.state == "completed" else f"{result.reason}; "  # it tells of landed batches
     what = "nothing was landed (--plan)" if result.is_trial else f"landed {result.landed:,}, filtered {result.filtered:,}"
-    show(f"{result.state}: {result.reason}; tried {result.read:,} records: {what}, still open {result.quarantined:,}")
+    show(f"{result.state}: {why}tried {result.read:,} records: {what}, still open {result.quarantined:,}")

@@ -105,6 +105,29 @@ def test_check_runs_the_plan_phase(settings: Settings, monkeypatch: pytest.Monke
     assert answer("check", code=1)["problems"] == ["/apps/x.py:3: it aggregates"]
 
 
+def test_what_needs_no_spark_is_told_before_it_starts_and_such_a_pipeline_is_not_planned(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[str] = []
+
+    def plan(specs: list[PipelineSpec], _: Settings) -> Iterator[SparkPlan]:
+        for spec in specs:
+            planned.append(spec.pipeline)
+            yield SparkPlan(spec.pipeline)
+
+    monkeypatch.setattr(plan_check, "check_plans", plan)
+    monkeypatch.setattr(topic_check, "look_at_topics", lambda spec, _: ([], []))
+    tables = [{"format": "delta", "name": "lake.second"}]
+    body = {**ORDERS, "pipeline": "second", "tables": tables, "transform": "transforms.nowhere.clean"}
+    (settings.pipelines / "second.yaml").write_text(yaml.safe_dump(body))
+    told = lakebound("check", code=1).stdout
+    assert "nowhere.py does not exist" in told and "more mistakes may follow: Spark has not planned second yet" in told
+    assert planned == ["orders"] and "orders: valid" in told
+    alone = lakebound("check", "second", code=1)
+    assert planned == ["orders"] and "Spark plans" not in alone.output
+    assert "may follow" not in lakebound("check", "second", "--static", code=1).stdout
+
+
 ANSWERS = """
 import json, sys
 for line in sys.stdin:

@@ -20,6 +20,14 @@ def test_a_release_that_was_refused_at_once_prints_no_figures(capsys: pytest.Cap
     assert "tried 7 records" in capsys.readouterr().out
 
 
+def test_a_trial_that_landed_nothing_says_nothing_of_landed_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    result = ReleaseResult(
+        app_id="r", state="completed", reason="all 1 batches landed", is_trial=True, chunks=1, read=9, quarantined=2
+    )
+    _print_result(result)
+    assert capsys.readouterr().out.strip() == "completed: tried 9 records: nothing was landed (--plan), still open 2"
+
+
 def test_a_finding_is_called_what_its_alert_is_called() -> None:
     found = [
         warning("quarantine-flood", "6.0% of the records", "quarantine-flood"),
