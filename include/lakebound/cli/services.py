@@ -56,7 +56,9 @@ def demo(running: Running = False) -> None:
     from lakebound.local.demo import run_demo, run_demo_on_running
     from lakebound.settings import load_settings
 
-    raise typer.Exit(run_demo_on_running(load_settings()) if running else run_demo(load_settings()))
+    code = run_demo_on_running(load_settings()) if running else run_demo(load_settings())
+    say("Next: `make up`, then docs/getting-started.md.")
+    raise typer.Exit(code)
 
 
 def _password(services: Services) -> str:

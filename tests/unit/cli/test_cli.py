@@ -263,7 +263,7 @@ def test_demo_passes_its_exit_code_on(settings: Settings, monkeypatch: pytest.Mo
     from lakebound.local import demo
 
     monkeypatch.setattr(demo, "run_demo", lambda _: 3)
-    lakebound("demo", code=3)
+    assert "docs/getting-started.md" in lakebound("demo", code=3).stderr
 
 
 def test_the_demo_of_running_services_starts_none(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
