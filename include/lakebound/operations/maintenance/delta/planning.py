@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from lakebound.operations.maintenance.ages import age_seconds, ago
 from lakebound.operations.maintenance.keep import clean_before, vacuum_retention_seconds
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, MaintenanceStep, Vacuum
-from lakebound.operations.maintenance.wording import age_seconds, ago, count_words
+from lakebound.operations.maintenance.wording import count_words
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
 from lakebound.tables.health import TableFacts
 
