@@ -20,7 +20,7 @@ from pathlib import Path
 
 import grimp
 
-from lakebound.spec.table import TABLE_FORMATS
+from lakebound.spec.table_format import TABLE_FORMATS
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("lakebound", "lakebound_spark", "lakebound_airflow", "tests")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.output import Json, print_json, print_rows, printable, say, show
-from lakebound.spec.table import TableFormat
+from lakebound.spec.table_format import TableFormat
 
 if TYPE_CHECKING:
     from lakebound.inspection.query import Answer

@@ -17,7 +17,8 @@ from deltalake.exceptions import DeltaProtocolError
 from lakebound.errors import LakeboundError
 from lakebound.inspection.query_headings import headings
 from lakebound.inspection.query_maps import with_map_values
-from lakebound.spec.table import TABLE_FORMATS, TableFormat, TableSpec
+from lakebound.spec.table import TableSpec
+from lakebound.spec.table_format import TABLE_FORMATS, TableFormat
 from lakebound.tables.lazy_frame import scan_table
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

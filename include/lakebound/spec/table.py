@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
 from lakebound.frozen import Frozen
+from lakebound.spec.table_format import TableFormat
 from lakebound.spec.table_properties import is_permitted, names_code
 
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
@@ -35,11 +36,6 @@ class PartitionField(NamedTuple):
         if self.transform == "identity":
             return self.column
         return f"{self.transform}({f'{self.width}, ' if self.width else ''}{self.column})"
-
-
-TableFormat = Literal["delta", "iceberg"]
-"""The table formats: each has a folder of its name in ``lakebound.tables``, and in each room that has a registry per format."""
-TABLE_FORMATS: tuple[TableFormat, ...] = get_args(TableFormat)
 
 
 class TableSpec(Frozen):

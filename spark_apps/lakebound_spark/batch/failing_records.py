@@ -191,10 +191,12 @@ class Search:
             TransformFailsError: There are more than are looked for, or than are found in time.
             Exception: The transform raises something that no record is to blame for.
         """
+        # Before the first part, which takes seconds in a JVM that has just started: it must not be taken for a stall.
+        self._tell()
         with as_in_batches(session), without_quotes(session):
-            if self._records.wrong_with(session, rows.slice(0, 0)) is not None:
-                return PLACES.empty_table()
             try:
+                if self._records.wrong_with(session, rows.slice(0, 0)) is not None:
+                    return PLACES.empty_table()
                 self._check_sample(session, rows)
                 raised = halved(rows.num_rows, partial(self._try, session, rows), self._most - self.found)
             except TooManyFoundError as exc:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from lakebound.errors import ReferenceRefusedError
 from lakebound.redaction import redacted
 from lakebound.spec.reference import ReferenceSpec
-from lakebound.spec.table import TABLE_FORMATS
+from lakebound.spec.table_format import TABLE_FORMATS
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.type_names import type_name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.syntax import nodes_of
 
-from lakebound.spec.table import TABLE_FORMATS
+from lakebound.spec.table_format import TABLE_FORMATS
 from lakebound.tables.formats import PerFormat
 
 REPOSITORY = Path(__file__).parents[3]

@@ -18,7 +18,8 @@ from lakebound.inspection.query import (
     run_query,
 )
 from lakebound.inspection.query_headings import headings
-from lakebound.spec.table import TableFormat, TableSpec
+from lakebound.spec.table import TableSpec
+from lakebound.spec.table_format import TableFormat
 
 DELTA = TableSpec(format="delta", name="sales.orders")
 ICEBERG = TableSpec(format="iceberg", name="sales.orders")

@@ -80,14 +80,28 @@ def test_few_records_and_those_of_a_release_are_not_sampled() -> None:
         assert Searched(lambda value: True).search(count, most).among(SESSION, rows(count)).num_rows == count
 
 
-def test_each_part_that_was_tried_is_told_and_that_the_search_is_over() -> None:
+def test_the_begin_of_a_search_each_part_and_its_end_are_told() -> None:
     searched = Searched(lambda value: value % 50 == 0)
     searched.search(500).among(SESSION, rows(500))
-    assert [one.tried for one in searched.told[:-1]] == [*range(1, len(searched.told))]
+    assert [one.tried for one in searched.told[:-1]] == [*range(len(searched.told) - 1)]
     assert {one.records for one in searched.told} == {500} and not any(one.is_over for one in searched.told[:-1])
     assert searched.told[-1].is_over and searched.told[-1].found == 10
     moments = [one.changed_at for one in searched.told]
     assert moments == sorted(moments) and len({one.since for one in searched.told}) == 1
+
+
+def test_the_search_is_told_before_its_first_part_is_tried() -> None:
+    searched = Searched(lambda value: True)
+    told_at_first = list[int]()
+    try_part = searched.wrong_with
+
+    def wrong_with(session: Any, part: pa.Table) -> Raised | None:
+        told_at_first.append(len(searched.told))
+        return try_part(session, part)
+
+    searched.wrong_with = wrong_with  # type: ignore[method-assign]
+    searched.search(8).among(SESSION, rows(8))
+    assert told_at_first[0] == 1 and searched.told[-1].is_over
 
 
 def test_a_search_with_a_limit_ends_in_time_and_knows_the_first_error_with_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
