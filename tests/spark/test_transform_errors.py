@@ -144,15 +144,18 @@ def test_a_record_on_which_the_function_raises_goes_to_quarantine_alone(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_between_them(
+def test_a_batch_that_is_too_large_for_one_search_lands_in_pieces_and_can_be_ended_in_and_between_them(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Lane
 ) -> None:
     for module in (lander, failing_records):
         monkeypatch.setattr(module, "MOST_HELD", 3)
     one = world(session, tmp_path, way, by_cast_and_division)
     batch = sent(0, [GOOD % (number, number % 7) for number in range(11)])
-    answers = iter([True, True, False])
+    answers = iter([True, False])  # for the first piece, and for the first trial of its search
     one.land(batch, lambda: next(answers))
+    assert (one.counts.read, next(answers, None)) == (0, None) and not told(one).bad
+    target = one.targets[0]
+    one.land(batch, lambda: TOPIC not in target.coverage or target.coverage[TOPIC].partitions[0] != ((0, 6),))
     assert [target.coverage[TOPIC].partitions[0] for target in one.targets] == [((0, 6),)] * len(one.targets)
     one.land(batch)
     found = told(one)

@@ -14,6 +14,7 @@ from lakebound.cli.output import Json, print_json, say, show
 if TYPE_CHECKING:
     from lakebound.control.desired import Desired
     from lakebound.control.folder import ControlFolder
+    from lakebound.control.progress import Progress
     from lakebound.control.requests import Request, RequestState
     from lakebound.control.submission import Submission
     from lakebound.settings import Settings
@@ -94,6 +95,7 @@ def act(
     from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
+    from lakebound.control.progress import readable_progress
     from lakebound.control.request_file import write_request
     from lakebound.errors import ControlFileError
     from lakebound.first_line import first_line
@@ -113,7 +115,7 @@ def act(
     ends_it = not desired.wants_app or desired.generation > before.generation
     replaced = living.app_id if living is not None and ends_it else None
     if replaced is not None and wait_seconds:
-        say(f"{pipeline}: {replaced} ends after its current batch")
+        say(f"{pipeline}: {replaced} {how_it_ends(readable_progress(folder), replaced)}")
     found = _wait(folder, desired, replaced, wait_seconds)
     goes_on = living.app_id if living is not None and replaced is None else None
     starts = _starts(spec, settings, request) if spec is not None and desired.wants_app else None
@@ -126,6 +128,14 @@ def act(
         show(f"{pipeline}: the desired state is {desired.state}{ended}; {rest}. See: lakebound status {pipeline}")
     if found.state != "met":
         raise typer.Exit(1)
+
+
+def how_it_ends(progress: Progress | None, app_id: str) -> str:
+    """Return what an application does when it is asked to end."""
+    search = progress.search if progress is not None and progress.app_id == app_id else None
+    if search is None or search.is_over:
+        return "ends after its current batch"
+    return "gives up its search for records on which the transform raises, of which nothing is committed, and ends"
 
 
 def _goes_on(living: Submission, spec: PipelineSpec | None, settings: Settings) -> str:
@@ -188,13 +198,14 @@ def _ended_by(before: Desired, failed_starts: int, spec: PipelineSpec | None) ->
 
 def _wait(folder: ControlFolder, desired: Desired, replaced: str | None, wait_seconds: float) -> RequestState:
     from lakebound.control.applications import wait_ended
+    from lakebound.control.progress import readable_progress
     from lakebound.control.request_file import wait_for_request
     from lakebound.control.requests import RequestState
 
     if desired.state != "running":
         found = wait_for_request(folder, "stopped", desired, wait_seconds)
         if found.state == "waiting" and not wait_seconds:
-            return RequestState("met", f"{replaced} ends after its current batch")
+            return RequestState("met", f"{replaced} {how_it_ends(readable_progress(folder), replaced or '')}")
         hangs = f" after {wait_seconds:g} s; if it hangs, follow the runbook stall" if found.state == "waiting" else ""
         return RequestState(found.state, found.reason + hangs)
     if replaced is None or not wait_seconds or wait_ended(folder, replaced, wait_seconds):

@@ -28,6 +28,7 @@ from lakebound_spark.batch.failing_records import (
     InPiecesError,
     RaisingRecords,
     Search,
+    SearchEndedError,
     as_in_batches,
     keys_of,
     others,
@@ -217,7 +218,7 @@ def _refused_where_it_raises(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except TransformFailsError:
+    except (TransformFailsError, SearchEndedError):
         raise
     except Exception as exc:
         raise DirectReadRefusedError(f"{what} raises {type(exc).__name__} on what the driver read") from exc

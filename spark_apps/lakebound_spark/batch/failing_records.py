@@ -61,10 +61,14 @@ class InPiecesError(Exception):
     """The transform raises on a record of a batch that is too large for one search."""
 
 
+class SearchEndedError(Exception):
+    """The search was given up, because nobody wants its batch any more: nothing of it is to be committed."""
+
+
 class RaisingRecords:
     """Finds them in the batches of one pipeline. ``in_a_row`` landed in quarantine since the transform last took a record.
 
-    ``tell`` hears of each part of a batch that was tried.
+    ``tell`` hears of each part of a batch that was tried; ``goes_on`` is asked before each whether the search is still wanted.
     """
 
     def __init__(self, spec: PipelineSpec, transform: Transform, schema: StructType) -> None:
@@ -81,6 +85,7 @@ class RaisingRecords:
         self._relation = LocalRelations(schema)
         self.in_a_row = 0
         self.tell: Callable[[SearchProgress], None] = lambda found: None
+        self.goes_on: Callable[[], bool] = lambda: True
 
     def search(self, size: int, most: int | None = None, limit_seconds: float | None = None) -> Search:
         """Return a search of one batch.
@@ -189,6 +194,7 @@ class Search:
 
         Raises:
             TransformFailsError: There are more than are looked for, or than are found in time.
+            SearchEndedError: The search is not wanted any more.
             Exception: The transform raises something that no record is to blame for.
         """
         # Before the first part, which takes seconds in a JVM that has just started: it must not be taken for a stall.
@@ -223,6 +229,8 @@ class Search:
 
     def _try(self, session: SparkSession, rows: pa.Table, first: int, end: int) -> Raised | None:
         """Return what the transform raises on a part of the records, and note it of a single one."""
+        if not self._records.goes_on():
+            raise SearchEndedError
         raised = self._records.wrong_with(session, rows.slice(first, end - first))
         self._tried += 1
         if raised is not None and end - first == 1:

@@ -29,7 +29,7 @@ from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
 from lakebound_spark.batch.decode import Decoder, good_columns, value_schema
 from lakebound_spark.batch.direct import DirectLane
-from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, Search
+from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, Search, SearchEndedError
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import (
     ResultTooLargeError,
@@ -135,7 +135,8 @@ class BatchLander:
             batch: Spark's batch id.
             wanted: The offsets that are to be landed.
             verify: Called before anything is committed; raises when the source is not what it was.
-            goes_on: Asked before each piece of a batch that lands in pieces; the rest is left out where it says no.
+            goes_on: Asked before each piece of a batch that lands in pieces, and before each trial of a search for records on
+                which the transform raises; the rest is left out where it says no.
 
         Raises:
             LakeboundError: What commits raise; nothing is half done: a table has the batch (or piece), or has not.
@@ -145,11 +146,14 @@ class BatchLander:
         for offsets, targets in group_by_missing(self._targets, wanted):
             if self._raising is not None:
                 self._raising.in_a_row = in_a_row  # The records of another group are the same ones.
+                self._raising.goes_on = goes_on
             work = _Work(records.among(offsets), offsets, targets, self._decoder)
             try:
-                self._land_readable(work, report, verify)
-            except InPiecesError:
-                self._land_in_pieces(work, report, verify, goes_on)
+                self._land_in_one_or_pieces(work, report, verify, goes_on)
+            except SearchEndedError:
+                log.info("an end was asked for: the search is given up, and nothing of its records is committed")
+                report.ended_early = True
+                break
         return report
 
     def arrived(self, position: NextOffsets, wait_seconds: float) -> NextOffsets | None:
@@ -176,6 +180,14 @@ class BatchLander:
         if self._direct is not None:
             self._direct.close()
         self._rescuer.close()
+
+    def _land_in_one_or_pieces(
+        self, work: _Work, report: BatchReport, verify: Callable[[], None], goes_on: Callable[[], bool]
+    ) -> None:
+        try:
+            self._land_readable(work, report, verify)
+        except InPiecesError:
+            self._land_in_pieces(work, report, verify, goes_on)
 
     def _land_in_pieces(
         self, work: _Work, report: BatchReport, verify: Callable[[], None], goes_on: Callable[[], bool]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from lakebound.cli.control import how_it_ends
 from lakebound.cli.doctor import label_of
 from lakebound.cli.quarantine import _print_result
 from lakebound.cli.status import _row
+from lakebound.control.progress import Progress, SearchProgress
 from lakebound.control.status import PipelineStatus
 from lakebound.inspection.doctor.wording import needs_person, warning
 from lakebound.operations.release.orders import ReleaseResult
@@ -36,6 +38,15 @@ def test_a_finding_is_called_what_its_alert_is_called() -> None:
         needs_person("crash-loop", "three starts", "crash-loop"),
     ]
     assert [label_of(one) for one in found] == ["warning", "info", "note", "needs person"]
+
+
+def test_a_search_is_given_up_where_an_end_is_asked_for() -> None:
+    search = SearchProgress(since=1.0, changed_at=2.0, records=4096, tried=30)
+    found = Progress(pipeline="orders", app_id="orders-1", started_at=1.0, updated_at=2.0, search=search)
+    assert "gives up its search" in how_it_ends(found, "orders-1")
+    over = found.model_copy(update={"search": search.model_copy(update={"is_over": True})})
+    for progress, app_id in ((found, "orders-2"), (over, "orders-1"), (None, "orders-1")):
+        assert how_it_ends(progress, app_id) == "ends after its current batch"
 
 
 def test_a_pipeline_that_rests_has_no_figures_of_its_last_application() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,14 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from lakebound.control.progress import SearchProgress
 from lakebound.errors import TransformFailsError
+from lakebound.ledger.entry import Offsets, TopicOffsets
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch import failing_records
-from lakebound_spark.batch.failing_records import SAMPLED, RaisingRecords
+from lakebound_spark.batch.direct import _refused_where_it_raises
+from lakebound_spark.batch.failing_records import SAMPLED, RaisingRecords, SearchEndedError
 from lakebound_spark.batch.raised import Raised, without_values
+from lakebound_spark.batch.report import BatchReport
+from lakebound_spark.landing import lander
 
 SESSION: Any = None
 
@@ -145,3 +150,36 @@ def test_the_time_of_a_search_says_nothing_of_a_transform_that_takes_all_records
 )
 def test_an_errors_text_is_shown_without_values(text: str, record: dict[str, Any], shown: str) -> None:
     assert without_values(text, record) == shown
+
+
+def test_a_search_that_nobody_wants_any_more_ends_before_its_next_trial() -> None:
+    searched = Searched(lambda value: value % 50 == 0)
+    searched.goes_on = lambda: searched.tried < 30
+    with pytest.raises(SearchEndedError):
+        searched.search(500).among(SESSION, rows(500))
+    assert searched.tried == 30
+    assert searched.told[-1].is_over, "status does not go on telling it"
+
+
+def test_the_driver_leaves_no_batch_to_spark_whose_search_was_given_up() -> None:
+    with pytest.raises(SearchEndedError), _refused_where_it_raises("the transform"):
+        raise SearchEndedError
+
+
+def test_a_batch_whose_search_is_given_up_ends_early_and_commits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = Searched(lambda value: value % 50 == 0)
+    wanted: Offsets = {"t": TopicOffsets(topic_id="id", partitions={0: [(100, 600)]})}
+    monkeypatch.setattr(lander, "group_by_missing", lambda targets, offsets: [(offsets, targets)] * 2)
+    committed = list[str]()
+
+    def land_group(work: Any, report: BatchReport, verify: Any) -> None:
+        searched.search(500).among(SESSION, rows(500))
+        committed.append("group")
+
+    landing: Any = object.__new__(lander.BatchLander)
+    landing._targets, landing._raising, landing._decoder, landing._land_group = [], searched, None, land_group
+    records: Any = SimpleNamespace(among=lambda offsets: None)
+    report = landing.land(records, 7, wanted, lambda: None, lambda: searched.tried < 30)
+    assert report.ended_early and not committed and report.counts.read == 0
+    whole = landing.land(records, 8, wanted, lambda: None)
+    assert not whole.ended_early and committed == ["group", "group"]
