@@ -180,17 +180,22 @@ def _sources() -> Iterator[tuple[str, Path]]:
 def reached_tests(changed: Iterable[str]) -> list[str]:
     """Return the files of tests that can reach one of these changed files; paths are relative to the repository."""
     files = frozenset(changed)
-    tests = sorted((REPOSITORY / "tests").rglob("test_*.py"))
     if files & frozenset(EVERYTHING):
-        return [test.relative_to(REPOSITORY).as_posix() for test in tests]
+        return [test.relative_to(REPOSITORY).as_posix() for test in _tests()]
     names = frozenset(module_name(file) for file in files if file.endswith(".py"))
     words = [_words(file) for file in sorted(files) if not file.endswith(".py")]
+    return [test for test, reach in _reach_of_tests().items() if test in files or _is_reached(reach, names, words)]
+
+
+@functools.cache
+def _reach_of_tests() -> dict[str, tuple[frozenset[str], str]]:
+    """Return what each file of tests can reach; a process asks once, because the graph takes seconds."""
     reach = Reach()
-    return [
-        test.relative_to(REPOSITORY).as_posix()
-        for test in tests
-        if test.relative_to(REPOSITORY).as_posix() in files or _is_reached(reach.of_test(test), names, words)
-    ]
+    return {test.relative_to(REPOSITORY).as_posix(): reach.of_test(test) for test in _tests()}
+
+
+def _tests() -> list[Path]:
+    return sorted((REPOSITORY / "tests").rglob("test_*.py"))
 
 
 def _is_reached(reach: tuple[frozenset[str], str], names: frozenset[str], words: list[re.Pattern[str]]) -> bool:

@@ -144,7 +144,7 @@ def test_apprise_delivers_and_what_it_does_not_deliver_is_tried_again(
     hook.status = 200
     assert run(settings, 16).delivered.left == 0
     (body,) = hook.bodies
-    assert body["title"] == "[lakebound] critical: orders: table delta:lake.orders is gone <script>"
+    assert body["title"] == "[lakebound] critical: orders: table delta:lake.orders is gone ‹script›"
     assert "include/runbooks/table-dropped.md" in body["message"]
     monkeypatch.delenv("PAGER_URL")
     monkeypatch.delenv("AIRFLOW_CONN_PAGER")

@@ -12,6 +12,8 @@ import pytest
 from lakebound.local.produce import Feed, _Acknowledgements, _progress, _Stream, journal_line, producer_config
 from lakebound.local.sample_records import DATASETS, ONE_MIB, READABLE_KINDS, BadKind, bad_value, key_bytes, value_bytes
 
+MOST_LEVELS = 998
+"""Deeper objects go to quarantine."""
 NOW = datetime(2026, 11, 20, 14, 5, 6, 789_000, tzinfo=UTC)
 
 
@@ -103,9 +105,12 @@ def test_what_is_called_readable_is_json_of_the_schemas_types(name: str) -> None
     record = dataset.make(random.Random(6), NOW)
 
     def can_be_read(value: bytes | None) -> bool:
+        # Not by json's own bound, which is Python's limit of calls: who decodes nested records raises it for the process.
+        if (value or b"").count(b"{") > MOST_LEVELS:
+            return False
         try:
             number = json.loads((value or b"").decode())[dataset.integer]
-        except (ValueError, RecursionError):
+        except ValueError:
             return False
         return isinstance(number, int) and number < 2**31
 
