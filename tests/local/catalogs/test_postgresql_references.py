@@ -73,7 +73,7 @@ def test_a_version_is_of_the_rows_alone(shop: Shop, at: Places) -> None:
     assert newer.version == customers.look() != loaded.version
     assert {row["id"]: row["name"] for row in newer.rows.to_pylist()} == {1: "Ann", 2: "Bea"}
     shop.run("ALTER TABLE customers ALTER id TYPE integer")
-    with pytest.raises(UnusableReferenceError, match="changed the type of id from int64 to int32"):
+    with pytest.raises(UnusableReferenceError, match="changed the type of id from BIGINT to INT"):
         customers.read(loaded)
 
 
