@@ -15,24 +15,31 @@ from pathlib import Path
 import pytest
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.delta_colleagues import COLLEAGUES, Colleague, Row, do, files_of, give, id_city, read_all
-from tests.support.tables.local_tables import Lander, draft, lander, make_table, places, rows
+from tests.support.tables.local_tables import Lander, draft, lander, make_table, pipeline_over, places, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.errors import LakeboundError
+from lakebound.operations.erase.apply import apply_erase
+from lakebound.operations.erase.prepare import prepare
 from lakebound.operations.maintenance.delta import rewrite
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.operations.maintenance.engines import StepLostError
 from lakebound.operations.maintenance.steps import Vacuum
 from lakebound.spec.table import TableSpec
 from lakebound.tables.delta import table as delta_table
-from lakebound.tables.delta.open import open_at
+from lakebound.tables.delta.open import FilesOutsideError, open_at
+from lakebound.tables.delta.table import DeltaLakeTable
 from lakebound.tables.misread import Misreading
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
 SPEC = TableSpec(format="delta", name="shop.orders")
 CHOSEN = COLLEAGUES if LONG_FORM else tuple(one for one in COLLEAGUES if one.is_sampled)
-MOMENTS = ("start", "batches", "in flight", "compaction", "during compaction", "vacuum", "rewind")
+MOMENTS = (
+    *("start", "batches", "in flight", "compaction", "during compaction", "vacuum", "rewind"),
+    *("erasure", "during erasure"),
+)
+ERASED = "id = 1"
 
 pytestmark = pytest.mark.spark
 
@@ -140,10 +147,16 @@ def test_rows_are_right_or_it_is_refused(
     ended[f"{moment}: {outcome}"] += 1
 
 
-def test_a_proof_reads_the_rows_that_spark_reads_and_blames_no_work_of_spark(template: Template, tmp_path: Path) -> None:
+def test_a_proof_reads_the_rows_that_spark_reads_and_blames_no_work_of_spark(
+    colleague: Colleague, template: Template, tmp_path: Path
+) -> None:
     at = places(tmp_path)
     shutil.copytree(template.folder, at.delta_path(SPEC))
     table = open_table(SPEC, at)
+    if colleague.replace == "SHALLOW CLONE":
+        with pytest.raises(FilesOutsideError):
+            table.scan_kafka()
+        return
     ours = sorted(offset for offset in table.scan_kafka()["offset"].to_pylist() if offset is not None)
     assert ours == sorted(number for number, _ in template.rows if number < 20)
     look = table.misread_columns()
@@ -216,14 +229,20 @@ def prepared(
         return colleague.replace, lambda: DeltaEngine(cell.at).compact(SPEC, compaction(SPEC)), theirs
     if moment == "during compaction":
         monkeypatch.setattr("lakebound.operations.maintenance.delta.engine.replace", after(cell))
-        return "", lambda: DeltaEngine(cell.at).compact(SPEC, compaction(SPEC)), theirs
+        return colleague.meanwhile, lambda: DeltaEngine(cell.at).compact(SPEC, compaction(SPEC)), theirs
     if moment == "vacuum":
         cell.colleague()
         for path in cell.folder.rglob("*"):
             os.utime(path, (time.time() - 30 * 86400,) * 2)
         step = Vacuum(table=SPEC.id, reason="a test", mode="full", retention_seconds=72 * 3600)
-        refusal = colleague.replace if colleague.name in ("row tracking", "in-commit timestamps") else ""
-        return refusal, lambda: DeltaEngine(cell.at).vacuum(SPEC, step), theirs
+        return colleague.vacuum, lambda: DeltaEngine(cell.at).vacuum(SPEC, step), theirs
+    if moment.endswith("erasure"):
+        if moment == "during erasure":
+            monkeypatch.setattr(DeltaLakeTable, "take_out", once_after(cell, DeltaLakeTable.take_out))
+        else:
+            cell.colleague()
+        is_over = moment == "during erasure" and colleague.erasure == "nothing to erase"
+        return "" if is_over else colleague.refused_erasure, lambda: erase(cell), [row for row in theirs if row[0] != 1]
     version = open_at(cell.at.folder(SPEC)).version() - 1
     entry = next(one.entry for one in cell.app.table.entries() if one.version == str(version))
     cell.colleague()
@@ -235,6 +254,24 @@ def started(cell: Cell) -> None:
     fresh = lander(SPEC, cell.at, epoch=2)
     fresh.open()
     fresh.land(20, 30)
+
+
+def erase(cell: Cell) -> None:
+    pipeline = pipeline_over(SPEC)
+    plan = prepare(pipeline, cell.at, ERASED)
+    apply_erase(pipeline, cell.at, ERASED, plan.hash, below=plan.below, by="a test")
+
+
+def once_after(cell: Cell, take_out: Callable[..., str]) -> Callable[..., str]:
+    """Return the commit of an erasure, before whose first attempt the colleague commits."""
+    left = [cell.colleague]
+
+    def taken_out(*args: object) -> str:
+        while left:
+            left.pop()()
+        return take_out(*args)
+
+    return taken_out
 
 
 def after(cell: Cell) -> Callable[..., object]:

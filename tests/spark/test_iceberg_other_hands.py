@@ -17,22 +17,38 @@ from tests.support.catalogs.compacting import compaction
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.colleague import Colleague
 from tests.support.tables.deeds import DEEDS, Deed, Rows
-from tests.support.tables.local_tables import PIPELINE, Lander, lander, make_table, offsets, rows
+from tests.support.tables.local_tables import PIPELINE, Lander, lander, make_table, offsets, pipeline_over, rows
 from tests.support.tables.restoring import reset, version_of
 
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import FilesOutdatedError, LakeboundError, TableFeatureError, TableMismatchError
+from lakebound.errors import (
+    FilesOutdatedError,
+    LakeboundError,
+    NoLedgerError,
+    TableFeatureError,
+    TableMismatchError,
+)
+from lakebound.ledger.entry import common, count
+from lakebound.operations.erase.apply import apply_erase
+from lakebound.operations.erase.prepare import prepare
 from lakebound.operations.maintenance.iceberg import rewrite
 from lakebound.operations.maintenance.iceberg.rewrite import FileRewriter
 from lakebound.spec.table import TableSpec
+from lakebound.tables.commit import LedgerWentBackError
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.erasing import RowsNotInFilesError
 from lakebound.tables.fitting import fit_rows
+from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, VersionGoneError, open_table
 
 pytestmark = pytest.mark.spark
 
-MOMENTS = ["before the start", "between two batches", "in a batch", "in a compaction", "in a rewind"]
+MOMENTS = [
+    *("before the start", "between two batches", "in a batch", "in a compaction", "in a rewind"),
+    *("before an erasure", "in an erasure"),
+]
+ERASED = "id = 1"
 CELLS = list(itertools.product(DEEDS, MOMENTS))
 SAMPLE = CELLS if LONG_FORM else random.Random(3).sample(CELLS, 10)
 _numbers = itertools.count()
@@ -50,33 +66,43 @@ class Cell:
     rows: Rows = field(default_factory=lambda: plain(0, 20))
 
     def do(self) -> None:
-        name = self.app.table.spec.name
-        self.colleague.does(*(one.replace("{name}", name) for one in self.deed.statements))
+        name, before = self.app.table.spec.name, version_of(open_table(self.app.table.spec, self.at), 10).version
+        self.colleague.does(*(one.replace("{name}", name).replace("{before}", before) for one in self.deed.statements))
         self.rows = self.deed.becomes(self.rows) if self.deed.becomes else self.rows
 
     def land(self) -> None:
-        """Land [20, 30), and write the batch again where that is asked."""
-        self.commit(self.write(20, 30))
+        """Land what is missing up to 30, and write a batch again where that is asked."""
+        for start, end in ((10, 20), (20, 30)):
+            if not count(common(self.app.view.coverage, offsets(start, end))):
+                self.commit(self.write(start, end), start, end)
+
+    def start_again(self) -> None:
+        self.app = lander(self.app.table.spec, self.at, epoch=self.app.epoch + 1)
+        self.app.open()
+        self.land()
 
     def write(self, start: int, end: int) -> list[DataFile]:
         """Write a batch as the stream does: for the columns that its handle knows."""
         table = self.app.table
         return write_data_files(fit_rows(rows(start, end), table.schema()), table.layout(), "batch")
 
-    def commit(self, files: list[DataFile]) -> None:
+    def commit(self, files: list[DataFile], start: int = 20, end: int = 30) -> None:
         try:
-            self.app.land(20, 30, files)
+            self.app.land(start, end, files)
         except FilesOutdatedError:
             ended["a batch was written again"] += 1
             self.app.view = self.app.table.read_ledger()
-            self.app.land(20, 30, self.write(20, 30))
-        self.rows = [*self.rows, *plain(20, 30)]
+            self.app.land(start, end, self.write(start, end))
+        except LedgerWentBackError:
+            assert self.deed.goes_back
+            ended["the ledger went back, and the next start landed again"] += 1
+            self.start_again()
+            return
+        self.rows = [*self.rows, *plain(start, end)]
 
     def before_the_start(self) -> None:
         self.do()
-        self.app = lander(self.app.table.spec, self.at, epoch=2)
-        self.app.open()
-        self.land()
+        self.start_again()
 
     def between_two_batches(self) -> None:
         self.do()
@@ -117,11 +143,39 @@ class Cell:
             self.rows = plain(0, 10)
             self.rows = self.deed.becomes(self.rows) if self.deed.becomes and self.deed.of_columns else self.rows
         self.app = lander(self.app.table.spec, self.at, epoch=3)
-        end = 10 if len(self.rows) == 10 and self.app.view.coverage == offsets(0, 10) else 20
-        if end == 10:
-            self.app.land(10, 20, self.write(10, 20))
-            self.rows = [*self.rows, *plain(10, 20)]
         self.land()
+
+    def before_an_erasure(self) -> None:
+        self.do()
+        self.erase()
+        self.start_again()
+
+    def in_an_erasure(self) -> None:
+        """Erase while the colleague writes: what comes after the look at the table comes after the erasure."""
+        take_out, left, before = IcebergTable.take_out, [self.do], self.rows
+
+        def after_deed(*arguments: object) -> str:
+            while left:
+                left.pop()()
+            return take_out(*arguments)  # type: ignore[arg-type]
+
+        self.monkeypatch.setattr(IcebergTable, "take_out", after_deed)
+        try:
+            self.erase()
+        except LedgerWentBackError:
+            assert self.deed.goes_back
+            ended["the ledger went back, and the rows were erased again"] += 1
+            self.erase()
+        if self.deed.becomes and not self.deed.goes_back:
+            made = self.deed.becomes(before)
+            self.rows += made[len(before) :] if made[: len(before)] == before else []
+        self.start_again()
+
+    def erase(self) -> None:
+        pipeline = pipeline_over(self.app.table.spec)
+        plan = prepare(pipeline, self.at, ERASED)
+        apply_erase(pipeline, self.at, ERASED, plan.hash, below=plan.below, by="a test")
+        self.rows = [row for row in self.rows if row["id"] != 1]
 
 
 ended: Counter[str] = Counter()
@@ -160,11 +214,13 @@ def test_every_reader_sees_the_right_rows_or_the_feature_is_refused(
     cell = make(deed)
     try:
         getattr(cell, moment.replace(" ", "_"))()
-    except (TableFeatureError, TableMismatchError) as exc:
-        assert deed.refused and deed.refused in str(exc)
+    except (TableFeatureError, TableMismatchError, NoLedgerError, RowsNotInFilesError) as exc:
+        name = deed.unerasable if isinstance(exc, RowsNotInFilesError) and deed.unerasable else deed.refused
+        assert name and name in str(exc)
         ended["refused by name"] += 1
     else:
-        assert not deed.refused
+        assert not deed.refused or (deed.keeps_history and moment == "in a rewind")
+        assert not (deed.unerasable and "erasure" in moment)
         assert open_table(cell.app.table.spec, cell.at).read_ledger().coverage == offsets(0, 30)
         ended["right"] += 1
     if moment == "in a rewind" and deed.refused:

@@ -23,7 +23,9 @@ class Colleague:
     Attributes:
         name: Of the test.
         statements: With ``{t}`` for the table; one that begins with ``overwrite`` names the columns of another partitioning.
-        refused: What is then refused, by moment, and the name that the refusal has.
+        append: By what name it is refused to land rows then, and so of the others; empty: it is not.
+        meanwhile: Of a compaction that is under way.
+        erasure: Of an erasure; None: as ``replace``.
         is_sampled: Whether it is in the short form, too.
     """
 
@@ -32,7 +34,15 @@ class Colleague:
     append: str = ""
     replace: str = ""
     restore: str = ""
+    vacuum: str = ""
+    meanwhile: str = ""
+    erasure: str | None = None
     is_sampled: bool = False
+
+    @property
+    def refused_erasure(self) -> str:
+        """By what name an erasure is refused."""
+        return self.replace if self.erasure is None else self.erasure
 
 
 def _set(name: str, value: str = "true") -> str:
@@ -47,7 +57,7 @@ COLLEAGUES = (
     Colleague("update", ("UPDATE {t} SET city = 'moved' WHERE id = 4",)),
     Colleague("merge", ("MERGE INTO {t} USING (SELECT 5L AS k) ON id = k WHEN MATCHED THEN UPDATE SET city = 'merged'",)),
     Colleague("insert", ("INSERT INTO {t} (id, city) VALUES (1000, 'theirs')",)),
-    Colleague("truncate", ("DELETE FROM {t}",)),
+    Colleague("truncate", ("DELETE FROM {t}",), erasure="nothing to erase"),
     Colleague("insert overwrite", ("INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 5",)),
     Colleague("add column", ("ALTER TABLE {t} ADD COLUMN note STRING",)),
     Colleague("add field", ("ALTER TABLE {t} ADD COLUMN items.element.note STRING",)),
@@ -83,7 +93,12 @@ COLLEAGUES = (
         restore="allowColumnDefaults",
     ),
     Colleague(
-        "row tracking", (_set("delta.enableRowTracking"),), append="rowTracking", replace="rowTracking", restore="rowTracking"
+        "row tracking",
+        (_set("delta.enableRowTracking"),),
+        append="rowTracking",
+        replace="rowTracking",
+        restore="rowTracking",
+        vacuum="rowTracking",
     ),
     Colleague(
         "in-commit timestamps",
@@ -91,13 +106,14 @@ COLLEAGUES = (
         append="inCommitTimestamp",
         replace="inCommitTimestamp",
         restore="inCommitTimestamp",
+        vacuum="inCommitTimestamp",
     ),
     Colleague(
         "clustering", ("ALTER TABLE {t} CLUSTER BY (id)",), replace="clustering|domainMetadata", restore="clustering|domainM"
     ),
     Colleague("v2 checkpoints", (_set("delta.checkpointPolicy", "v2"),)),
     Colleague("change data feed", (_set("delta.enableChangeDataFeed"),)),
-    Colleague("append only", (_set("delta.appendOnly"),), restore="appendOnly"),
+    Colleague("append only", (_set("delta.appendOnly"),), restore="appendOnly", erasure="appendOnly"),
     Colleague(
         "type widening",
         (_set("delta.enableTypeWidening"), "ALTER TABLE {t} ALTER COLUMN items.element.quantity TYPE BIGINT"),
@@ -105,6 +121,38 @@ COLLEAGUES = (
         replace="typeWidening",
         restore="typeWidening",
     ),
+    *(
+        Colleague(
+            f"restore to {version}",
+            (f"RESTORE TABLE {{t}} TO VERSION AS OF {version}",),
+            append="was restored",
+            replace="was restored",
+            vacuum="was restored",
+            meanwhile="was restored",
+        )
+        for version in (0, 2)
+    ),
+    Colleague("replace table", ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT * FROM {t} WHERE id < 15",)),
+    Colleague("replace where", ("INSERT INTO {t} REPLACE WHERE id >= 15 SELECT * FROM {t} WHERE id >= 15 AND id <> 17",)),
+    Colleague(
+        "dropped feature",
+        (_VECTORS, "DELETE FROM {t} WHERE id = 3", "ALTER TABLE {t} DROP FEATURE deletionVectors"),
+        replace="checkpointProtection",
+        restore="checkpointProtection",
+    ),
+    Colleague("no statistics", (_set("delta.dataSkippingNumIndexedCols", "0"), "UPDATE {t} SET city = 'moved' WHERE id = 4")),
+    Colleague(
+        "checkpoint without JSON",
+        (
+            _set("delta.checkpoint.writeStatsAsJson", "false"),
+            _set("delta.checkpoint.writeStatsAsStruct"),
+            _set("delta.checkpointInterval", "1"),
+            "DELETE FROM {t} WHERE id = 3",
+        ),
+    ),
+    Colleague("first column", ("ALTER TABLE {t} ALTER COLUMN city FIRST", "COMMENT ON TABLE {t} IS 'ours, too'")),
+    Colleague("variant", ("ALTER TABLE {t} ADD COLUMN any VARIANT",), append="variantType", replace="variantType"),
+    Colleague("field in _kafka", ("ALTER TABLE {t} ADD COLUMN _kafka.note STRING",)),
 )
 
 
