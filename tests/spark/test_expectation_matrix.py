@@ -30,7 +30,7 @@ from lakebound.tables.table import KAFKA_TYPE, open_table
 from lakebound.tables.type_names import type_name
 from lakebound_spark.validate.application import SparkEvaluator
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(7_200 if LONG_FORM else 900)]
 
 SPEC = PipelineSpec.model_validate(
     {
