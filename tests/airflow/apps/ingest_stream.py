@@ -1,7 +1,8 @@
 """Stands in for the landing application: same lease, progress, requests and outcome; no Kafka, no tables, no session.
 
 ``behaviour.json`` in the pipeline's folder may hold ``fail_after_seconds``, ``die_after_seconds``, ``refuse`` and
-``complete_after_seconds``, ``rows`` (rows per second that it claims to have landed; 10 unless told).
+``complete_after_seconds``, ``rows`` (rows per second that it claims to have landed; 10 unless told), ``is_real`` (the real
+application runs in its place).
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import runpy
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 from lakebound.control.desired import read_desired
 from lakebound.control.folder import read_json
@@ -21,6 +25,7 @@ from lakebound.control.progress import EndVerdict, Outcome, Progress, TableProgr
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.trace import BatchSpans, Span, append_spans
 
+REAL = Path(__file__).parents[3] / "spark_apps" / "ingest_stream.py"
 TICK_SECONDS = 0.2
 
 
@@ -44,8 +49,14 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-spec", required=True)
     run = RunSpec.model_validate_json(parser.parse_args().run_spec)
+    behaviour = read_json(run.control.folder / "behaviour.json") or {}
+    if behaviour.get("is_real"):
+        runpy.run_path(str(REAL), run_name="__main__")
+    return stand_in(run, behaviour)
+
+
+def stand_in(run: RunSpec, behaviour: dict[str, Any]) -> int:
     control, started = run.control, time.time()
-    behaviour = read_json(control.folder / "behaviour.json") or {}
     asked, parent = threading.Event(), os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
     print(f"fake application {run.app_id} starts", flush=True)

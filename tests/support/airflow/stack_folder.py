@@ -14,6 +14,7 @@ import yaml
 from tests.support.airflow.real_stack import USERS
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.streams.hours_writer import WANTED
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.stand_ins import ORDERS
 
 REPOSITORY = Path(__file__).parents[3]
@@ -21,7 +22,9 @@ PASSWORD = "canary-4b1d0c7e"
 WEBHOOK_SECRET = "canary-99e2f6aa"
 METRICS_TOKEN = "metrics-token"
 """Name of the file in LAKEBOUND_HOME; a test writes it."""
-PIPELINES = ("orders", "stalls", "crashes", "moves", "survives")
+SEARCHES = "searches"
+"""Has a transform, and its DAG begins paused. Its test writes a broker into the YAML; then the real application lands."""
+PIPELINES = ("orders", "stalls", "crashes", "moves", "survives", *([SEARCHES] if LONG_FORM else []))
 STARTS = ("dags", "spark_apps", "lakebound_airflow.plugin", "lakebound.cli.process")
 """What its processes run; see tests/support/reached_tests.py."""
 HASTY = "recover_hasty"
@@ -99,6 +102,9 @@ def write_pipelines(folder: Path) -> None:
             connection["sasl"] = {"username": "app", "password": {"env": "LAKEBOUND_SECRET_ORDERS"}}
         if name == "moves":
             spec["complete_hours"] = WANTED
+        if name == SEARCHES:
+            spec["value"] = {"format": "json", "schema": "id BIGINT NOT NULL, text STRING"}
+            spec["transform"] = "transforms.slow_numbers.slow_numbers"
         (folder / f"{name}.yaml").write_text(yaml.safe_dump({**spec, "connection": connection}))
     (folder / "broken.yaml").write_text("pipeline: broken\ntopics: [a]\nfreshnes: 5s\n")
 

@@ -1,0 +1,1 @@
+"""Transforms of pipelines whose application is real, in the folder of entry points that Airflow's tests name."""
