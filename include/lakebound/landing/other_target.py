@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -18,9 +19,9 @@ class OtherTarget(LandingTarget):
     _staged: StagedRows
 
     @property
+    @abstractmethod
     def totals(self) -> TargetTotals | None:
         """What the commits up to the one last seen have counted; None before the first."""
-        raise NotImplementedError
 
     def schema(self) -> pa.Schema:
         """The columns of the files in which rows wait."""

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.landing import targets
 from lakebound.landing.other_target import OtherTarget
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.target import TargetSpec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ class TargetKind(ABC):
     not_compared: str = ""
     """Why a deep proof compared no rows of a target, where ``scan_sources`` returned None."""
 
+    @property
+    def module(self) -> str:
+        """Name of its module in the folder ``targets``, here and on Spark's side."""
+        return type(self).__module__.rpartition(".")[2]
+
     def specs(self, pipeline: PipelineSpec) -> Sequence[TargetSpec]:
         """Return what a pipeline says of its targets of this kind."""
         return pipeline.targets_by_key[self.key]
@@ -80,6 +88,27 @@ def target_kinds() -> tuple[TargetKind, ...]:
     """Return every kind, in the order of their modules' names from the last to the first: topics before stores."""
     names = sorted((module.name for module in pkgutil.iter_modules(targets.__path__)), reverse=True)
     return tuple(import_module(f"{targets.__name__}.{name}").TARGET_KIND for name in names)
+
+
+def answers(kind: TargetKind, pipeline: PipelineSpec, ask: Callable[[OtherTarget], T]) -> Iterator[T]:
+    """Yield what each target of a kind answers now; those that cannot answer are left out.
+
+    Args:
+        kind: The kind.
+        pipeline: The pipeline.
+        ask: Asks a target, which is closed afterwards.
+    """
+    for one in kind.specs(pipeline):
+        target = kind.open(one, pipeline)
+        try:
+            found = ask(target)
+        except BrokerUnavailableError:
+            return  # one wait is enough
+        except LakeboundError:
+            continue
+        finally:
+            target.close()
+        yield found
 
 
 def opened(pipeline: PipelineSpec) -> Iterator[tuple[TargetKind, OtherTarget]]:

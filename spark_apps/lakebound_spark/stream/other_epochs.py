@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
-from lakebound.errors import BrokerUnavailableError, LakeboundError
-from lakebound.landing.target_kind import target_kinds
+from lakebound.landing.other_target import OtherTarget
+from lakebound.landing.target_kind import answers, target_kinds
 from lakebound.spec.pipeline import PipelineSpec
 
 
@@ -14,29 +12,19 @@ def newest_epoch(spec: PipelineSpec) -> int:
 
     The tables have every epoch before them. So this only matters where tables and state are both new.
     """
-    return max(_epochs(spec, landed=False), default=0)
+    return max((epoch for kind in target_kinds() for epoch in answers(kind, spec, _epoch)), default=0)
 
 
 def newest_landed_other_epoch(spec: PipelineSpec) -> int:
     """Return the epoch of the newest commit with rows in targets that need no table beside them; 0 without any."""
-    return max(_epochs(spec, landed=True), default=0)
+    # Where rows land in tables, too, these say it.
+    alone = [kind for kind in target_kinds() if kind.stands_alone]
+    return max((epoch for kind in alone for epoch in answers(kind, spec, _landed_epoch)), default=0)
 
 
-def _epochs(spec: PipelineSpec, *, landed: bool) -> list[int]:
-    found: list[int] = []
-    for kind in target_kinds():
-        # Where rows land in tables, too, these say it.
-        for one in kind.specs(spec) if kind.stands_alone or not landed else ():
-            target = kind.open(one, spec)
-            try:
-                if landed:
-                    found += islice((one.entry.epoch for one in target.entries() if one.entry.rows), 1)
-                else:
-                    found.append(target.read_ledger().epoch)
-            except BrokerUnavailableError:
-                break  # one wait is enough
-            except LakeboundError:
-                continue
-            finally:
-                target.close()
-    return found
+def _epoch(target: OtherTarget) -> int:
+    return target.read_ledger().epoch
+
+
+def _landed_epoch(target: OtherTarget) -> int:
+    return next((one.entry.epoch for one in target.entries() if one.entry.rows), 0)

@@ -6,7 +6,6 @@ A kind is one module in the folder ``targets``, with the name of its module in `
 
 from __future__ import annotations
 
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -21,6 +20,7 @@ from lakebound.control.private_files import make_private_folder
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.other_target import OtherTarget
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.target_kind import target_kinds
 from lakebound_spark.batch.landable import Bound
 from lakebound_spark.batch.targets import Writer
 from lakebound_spark.landing.parts import SessionParts
@@ -110,6 +110,5 @@ class ApplicationTargets(ABC):
 
 @cache
 def application_targets() -> tuple[type[ApplicationTargets], ...]:
-    """Return every kind, topics before stores."""
-    names = sorted((module.name for module in pkgutil.iter_modules(targets.__path__)), reverse=True)
-    return tuple(import_module(f"{targets.__name__}.{name}").TARGETS for name in names)
+    """Return every kind, in the order of ``target_kinds``."""
+    return tuple(import_module(f"{targets.__name__}.{kind.module}").TARGETS for kind in target_kinds())

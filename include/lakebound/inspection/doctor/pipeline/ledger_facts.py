@@ -8,7 +8,6 @@ from itertools import islice
 
 from lakebound.errors import (
     BadEntryError,
-    BrokerUnavailableError,
     CatalogBehindError,
     ForeignTableError,
     LakeboundError,
@@ -19,7 +18,7 @@ from lakebound.errors import (
 )
 from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import FeatureRefusal, LedgerFacts, TableState
-from lakebound.landing.target_kind import target_kinds
+from lakebound.landing.target_kind import answers, target_kinds
 from lakebound.ledger.entry import check_owner
 from lakebound.ledger.foreign_changes import remembered
 from lakebound.spec.pipeline import PipelineSpec
@@ -55,18 +54,7 @@ def read_ledgers(spec: PipelineSpec, places: Places) -> tuple[LedgerFacts, ...]:
 def _read_others(spec: PipelineSpec) -> Iterator[LedgerFacts]:
     """Yield the facts of each other target that has an entry which can be read; why others have none, their kind says."""
     for kind in target_kinds():
-        for one in kind.specs(spec):
-            target = kind.open(one, spec)
-            try:
-                found = _described_target(target)
-            except BrokerUnavailableError:
-                break  # one wait is enough
-            except LakeboundError:
-                continue
-            finally:
-                target.close()
-            if found is not None:
-                yield found
+        yield from (found for found in answers(kind, spec, _described_target) if found is not None)
 
 
 def _described_target(target: LandingTarget) -> LedgerFacts | None:
