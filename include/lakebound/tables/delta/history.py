@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -131,10 +132,9 @@ def counting_entry(folder: Location, version: int, table: str) -> CommittedEntry
     """
     history = DeltaHistory(folder, version)
     found = counting(history.entries())
-    newer = 0 if found is None else int(found.version) + 1
-    for commit in history.commits():
-        if commit.number < newer:
-            break
+    # Those after it: it has just been read, and of a store each commit is a request.
+    newer = None if found is None else version - int(found.version)
+    for commit in islice(history.commits(), newer):
         if commit.operation == "restore" and commit.entry is None:
             raise TableRestoredError(table, commit.number, commit.parent_number)
     return found
