@@ -34,7 +34,7 @@ Source: https://docs.oracle.com/en/java/javase/17/gctuning/other-considerations.
 
 NO_REDIRECTS = "-Dhttp.maxRedirects=0"
 """Java follows a token server that answers with another address, and takes the token from there (tried with kafka-clients
-3.9.1, 301 to 308): a pipeline could let applications send requests to any server. librdkafka does not follow.
+3.9.1, 301, 302, 303 and 307): a pipeline could let applications send requests to any server. librdkafka does not follow.
 
 Source: https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/net/doc-files/net-properties.html
 """

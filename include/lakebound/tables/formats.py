@@ -13,7 +13,7 @@ class PerFormat(Generic[T]):
 
     ``PerFormat("lakebound.tables", "health:read_facts")`` finds ``lakebound.tables.delta.health.read_facts`` for Delta.
     A new format is a folder of its name in each room that has such a registry; no list names the formats but the YAML's
-    (``lakebound.spec.table.TableSpec.format``). ``tests/unit/architecture/test_table_formats.py`` says what a format lacks.
+    (``lakebound.spec.table_format``). ``tests/unit/architecture/test_table_formats.py`` says what a format lacks.
 
     Args:
         room: Package that holds a package or module per format.

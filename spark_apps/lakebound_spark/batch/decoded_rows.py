@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakebound.formats.contract import NO_VALUE, Records, ValueDecoder
+from lakebound.formats.contract import NO_VALUE, Problem, Records, ValueDecoder
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import RecordColumns
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
@@ -56,8 +56,12 @@ class RowDecoder:
         if not decoded.problems:
             return DecodedRows(pa.table({**decoded.columns, KAFKA_COLUMN: kafka}), QUARANTINE_SCHEMA.empty_table())
         rows = pa.table({**decoded.columns, KAFKA_COLUMN: kafka.take(pa.array(decoded.good, pa.int64()))})
-        skipped = [at for at, problem in decoded.problems.items() if self.is_null_skipped and problem == NO_VALUE]
-        bad = {at: problem for at, problem in decoded.problems.items() if not (self.is_null_skipped and problem == NO_VALUE)}
+        skipped, bad = list[int](), dict[int, Problem]()
+        for at, problem in decoded.problems.items():
+            if self.is_null_skipped and problem == NO_VALUE:
+                skipped.append(at)
+            else:
+                bad[at] = problem
         columns = [
             kafka.take(pa.array([*bad], pa.int64())),
             [problem.reason for problem in bad.values()],
