@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.delta_colleagues import COLLEAGUES, Colleague, Row, do, files_of, give, id_city, read_all
-from tests.support.tables.local_tables import Lander, draft, lander, make_table, pipeline_over, places, rows
+from tests.support.tables.local_tables import Lander, draft, landed_twice, lander, pipeline_over, places, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.errors import LakeboundError
@@ -81,11 +81,7 @@ class Cell:
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with the ids 0 to 19 in two files."""
     at = places(tmp_path_factory.mktemp("base"))
-    make_table(SPEC, at)
-    app = lander(SPEC, at)
-    app.open()
-    app.land(0, 10)
-    app.land(10, 20)
+    landed_twice(SPEC, at)
     return at.delta_path(SPEC)
 
 

@@ -17,7 +17,7 @@ from tests.support.catalogs.compacting import compaction
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.colleague import Colleague
 from tests.support.tables.deeds import DEEDS, Deed, Rows
-from tests.support.tables.local_tables import PIPELINE, Lander, lander, make_table, offsets, pipeline_over, rows
+from tests.support.tables.local_tables import PIPELINE, Lander, landed_twice, lander, offsets, pipeline_over, rows
 from tests.support.tables.restoring import reset, version_of
 
 from lakebound.control.folder import ControlFolder
@@ -197,11 +197,7 @@ def told() -> Iterator[None]:
 def make(at: Places, pool: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> Callable[[Deed], Cell]:
     def made(deed: Deed) -> Cell:
         spec = TableSpec(format="iceberg", name=f"hands.t{next(_numbers)}")
-        make_table(spec, at)
-        app = lander(spec, at)
-        app.open()
-        app.land(0, 10)
-        app.land(10, 20)
+        app = landed_twice(spec, at)
         return Cell(app, Colleague(pool, spec, at), at, deed, monkeypatch)
 
     return made

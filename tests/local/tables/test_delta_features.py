@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 from tests.support.tables.delta_features import FEATURES, SwitchedOn, commit_as_other, switch_on
-from tests.support.tables.local_tables import Lander, draft, lander, make_table, pipeline_over, rows
+from tests.support.tables.local_tables import Lander, draft, landed_twice, lander, pipeline_over, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.errors import FilesOutdatedError, LakeboundError, RowsNotReadError, TableFeatureError, TableMismatchError
@@ -38,12 +38,7 @@ SPEC = TableSpec(format="delta", name="shop.orders")
 
 @pytest.fixture(name="app")
 def app_fixture(at: Places) -> Lander:
-    make_table(SPEC, at)
-    app = lander(SPEC, at)
-    app.open()
-    app.land(0, 10)
-    app.land(10, 20)
-    return app
+    return landed_twice(SPEC, at)
 
 
 def live_ids(folder: Path) -> list[int]:

@@ -7,7 +7,7 @@ import shutil
 import pyarrow as pa
 import pytest
 from tests.support.tables.delta_features import commit_as_other
-from tests.support.tables.local_tables import PIPELINE, Lander, draft, lander, make_table, offsets, pipeline_over
+from tests.support.tables.local_tables import PIPELINE, Lander, draft, landed_twice, offsets, pipeline_over
 from tests.support.tables.maintained import compaction
 
 from lakebound.operations.erase.prepare import prepare
@@ -24,11 +24,7 @@ SPEC = TableSpec(format="delta", name="shop.orders")
 @pytest.fixture
 def app(at: Places) -> Lander:
     """An application that has landed [0, 20) before the clone."""
-    make_table(SPEC, at)
-    app = lander(SPEC, at)
-    app.open()
-    app.land(0, 10)
-    app.land(10, 20)
+    app = landed_twice(SPEC, at)
     folder, copy = at.delta_path(SPEC), at.home / "copy"
     copy.mkdir()
     actions = []

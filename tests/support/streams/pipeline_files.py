@@ -22,6 +22,15 @@ tables:
   - format: delta
     name: sales.orders
 """
+SMALL = """\
+pipeline: NAME
+topics: [orders]
+connection: {bootstrap_servers: "127.0.0.1:9092"}
+value: {format: json, schema: a STRING}
+freshness: 1s
+tables: [{format: delta, name: sales.NAME}]
+"""
+"""A right one of a few lines, for several pipelines: NAME is replaced."""
 WITH_SASL = RIGHT.replace(
     "value:\n",
     "  sasl:\n    username: lakebound\n    password: {env: LAKEBOUND_SECRET_KAFKA}\nvalue:\n",

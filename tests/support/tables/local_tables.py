@@ -157,6 +157,16 @@ def lander(spec: TableSpec, at: Places, epoch: int = 1) -> Lander:
     return Lander(table, table.read_ledger(), epoch)
 
 
+def landed_twice(spec: TableSpec, at: Places) -> Lander:
+    """Make a table, and return an application that has opened it and landed [0, 10) and [10, 20)."""
+    make_table(spec, at)
+    app = lander(spec, at)
+    app.open()
+    app.land(0, 10)
+    app.land(10, 20)
+    return app
+
+
 def landed_offsets(table: Table) -> list[int]:
     """Return the offset of every row, sorted: doubles show."""
     found: Iterable[int] = table.scan_kafka()["offset"].to_pylist()

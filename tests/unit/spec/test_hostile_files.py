@@ -5,21 +5,14 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.support.streams.pipeline_files import settings
+from tests.support.streams.pipeline_files import SMALL, settings
 
 from lakebound.settings import Settings
 from lakebound.spec.claims import named, one_name_per_server
 from lakebound.spec.load import MOST_LINES, LoadedPipelines, load_pipelines
 
 __all__ = ["settings"]
-GOOD = """\
-pipeline: orders
-topics: [orders]
-connection: {bootstrap_servers: "127.0.0.1:9092"}
-value: {format: json, schema: a STRING}
-freshness: 1s
-tables: [{format: delta, name: sales.orders}]
-"""
+GOOD = SMALL.replace("NAME", "orders")
 OTHER = GOOD.replace("orders", "other")
 TOKENS = (
     'connection: {bootstrap_servers: "127.0.0.1:9092", tls: true, sasl: {mechanism: OAUTHBEARER, token_url: "%s", '

@@ -5,27 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.streams.pipeline_files import settings
+from tests.support.streams.pipeline_files import SMALL, settings
 
 from lakebound.settings import Settings
 from lakebound.spec import pipeline_files as files
 from lakebound.spec.load import load_pipelines, load_unbound
 
 __all__ = ["settings"]
-GOOD = """\
-pipeline: NAME
-topics: [orders]
-connection: {bootstrap_servers: "127.0.0.1:9092"}
-value: {format: json, schema: a STRING}
-freshness: 1s
-tables: [{format: delta, name: sales.NAME}]
-"""
 
 
 def fill(settings: Settings, count: int, comment: int = 0) -> None:
     for number in range(count):
         name = f"p{number}"
-        (settings.pipelines / f"{name}.yaml").write_text(GOOD.replace("NAME", name) + f"# {'x' * comment}\n")
+        (settings.pipelines / f"{name}.yaml").write_text(SMALL.replace("NAME", name) + f"# {'x' * comment}\n")
 
 
 def test_a_folder_of_any_usual_size_is_read_whole(settings: Settings) -> None:
