@@ -5,14 +5,17 @@ A format is a frozen value that can be pickled, so that each of Spark's executor
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, cast
 
 import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
 from lakebound.formats.json.decoder import JsonDecoder
+from lakebound.formats.registered import KnownSchemas, PlainDecoder, RegisteredDecoder
+from lakebound.formats.schemas import PayloadDecoder, SchemaKind, SchemaReader, SchemaText
 
 
 class ValueFormat(Protocol):
@@ -73,6 +76,44 @@ class BytesFormat:
             return decoded
         good = pa.array(decoded.good, pa.int64())
         return Decoded({name: column.take(good) for name, column in columns.items()}, decoded.problems, decoded.count)
+
+
+_READERS: dict[SchemaKind, str] = {}
+"""Modules of the formats that have schemas; each is a ``SchemaReader``. Imported when first used: some take long."""
+
+
+def schema_reader(kind: SchemaKind) -> SchemaReader:
+    """Return what knows the schemas of a format."""
+    return cast(SchemaReader, importlib.import_module(_READERS[kind]))
+
+
+@dataclass(frozen=True)
+class SchemaFormat:
+    """Values have a schema of their own, such as Avro's.
+
+    Attributes:
+        columns: What is made of each value.
+        reader: The schema that values are read with.
+        record: Full name of the type of the records, where the schema has several.
+        known: The schemas that values are written with; None: values have no frame, and were written with the reader.
+        of_keys: Whether the records' keys are decoded, and not their values.
+    """
+
+    columns: pa.Schema
+    reader: SchemaText
+    record: str | None = None
+    known: KnownSchemas | None = None
+    of_keys: bool = False
+
+    def decoder(self) -> ValueDecoder:
+        """Return a decoder."""
+        if self.known is None:
+            return PlainDecoder(self._payload_decoder(self.reader), of_keys=self.of_keys)
+        return RegisteredDecoder(self.columns, self.known, self._payload_decoder, of_keys=self.of_keys)
+
+    def _payload_decoder(self, writer: SchemaText) -> PayloadDecoder:
+        kind = schema_reader(self.reader.kind)
+        return kind.payload_decoder(writer, self.reader, self.columns, self.record)
 
 
 @lru_cache(maxsize=16)

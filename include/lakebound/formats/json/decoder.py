@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +15,7 @@ from lakebound.formats.json.columns import Wrong, column_of
 from lakebound.formats.json.malformed import MOST_LEVELS
 from lakebound.formats.json.record import RecordReader, has_half_character, may_be_deep, may_have_half_character
 from lakebound.formats.json.types import is_nameable, object_decoder
+from lakebound.formats.parts import Part, together
 
 _PIECE = 500
 """Records: of 1,200 bytes they take 2 ms. Between pieces other threads get their turn; Python gives it to nobody within one."""
@@ -44,7 +44,7 @@ class JsonDecoder:
         """Return what becomes of records."""
         values = records.values
         left = _unstrange(values) if self._fast else ()
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for decode in self._fast:
             if left:
                 part, left = self._decoded(values, left, decode)
@@ -61,11 +61,11 @@ class JsonDecoder:
                 found[at] = made
         if found or not parts:
             parts.append(self._exact_part(found))
-        return Decoded(_together(parts), problems, len(values))
+        return Decoded(together(parts), problems, len(values))
 
     def _decoded(
         self, values: Sequence[bytes | None], places: Sequence[int], decode: Callable[[bytes], Any]
-    ) -> tuple[_Part, list[int]]:
+    ) -> tuple[Part, list[int]]:
         """Return what msgspec makes of some values, and the positions of those of which it makes nothing."""
         rows: list[Any] = []
         left: list[int] = []
@@ -79,7 +79,7 @@ class JsonDecoder:
         part, wrong = self._columns(rows, places if not left else sorted({*places}.difference(left)))
         return part, sorted([*left, *wrong])
 
-    def _columns(self, rows: list[Any], places: Sequence[int]) -> tuple[_Part, list[int]]:
+    def _columns(self, rows: list[Any], places: Sequence[int]) -> tuple[Part, list[int]]:
         """Return the columns of decoded values, and the positions of those that are to be read otherwise."""
         wrong = Wrong()
         columns = {field.name: column_of(list(map(get, rows)), field.type, wrong) for field, get in self._fields}
@@ -87,32 +87,16 @@ class JsonDecoder:
             if not field.nullable and columns[field.name].null_count:
                 wrong |= {*np.flatnonzero(columns[field.name].is_null()).tolist()}
         if not wrong:
-            return _Part(columns, places), []
+            return Part(columns, places), []
         kept = [at for at in range(len(rows)) if at not in wrong]
         taken = pa.array(kept, pa.int64())
-        part = _Part({name: column.take(taken) for name, column in columns.items()}, [places[at] for at in kept])
+        part = Part({name: column.take(taken) for name, column in columns.items()}, [places[at] for at in kept])
         return part, [places[at] for at in wrong]
 
-    def _exact_part(self, found: Mapping[int, dict[str, Any]]) -> _Part:
+    def _exact_part(self, found: Mapping[int, dict[str, Any]]) -> Part:
         rows = found.values()
         columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field, _ in self._fields}
-        return _Part(columns, [*found])
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Columns of some of the records, and their positions."""
-
-    columns: Mapping[str, pa.Array]
-    places: Sequence[int]
-
-
-def _together(parts: Sequence[_Part]) -> Mapping[str, pa.Array]:
-    """Return the columns of all parts, in the order of their records."""
-    if len(parts) == 1:
-        return parts[0].columns
-    order = pa.array(np.argsort([at for part in parts for at in part.places]))
-    return {name: pa.concat_arrays([part.columns[name] for part in parts]).take(order) for name in parts[0].columns}
+        return Part(columns, [*found])
 
 
 def _one_by_one(

@@ -1,0 +1,49 @@
+"""What Confluent's serialisers put around a value: which schema it was written with.
+
+The bytes: https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format. A
+value begins with a zero byte and the schema's number in four bytes, big-endian; or a header of the record has a one byte and
+the schema's GUID in sixteen, and the value has nothing around it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Literal
+
+from lakebound.formats.schemas import SchemaId
+
+KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
+_NUMBER, _GUID = 0, 1
+_NUMBER_BYTES, _GUID_BYTES = 5, 17
+Header = Literal["__key_schema_id", "__value_schema_id"]
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+def number_at_start(value: bytes) -> int | None:
+    """Return the number of the schema with which a value begins; None where it does not begin with one."""
+    if len(value) < _NUMBER_BYTES or value[0] != _NUMBER:
+        return None
+    return int.from_bytes(value[1:_NUMBER_BYTES], "big")
+
+
+def schema_of(value: bytes, headers: Headers | None = None, name: Header = VALUE_HEADER) -> tuple[SchemaId, bytes] | None:
+    """Return which schema a value was written with, and the value without its frame; None where nothing says it.
+
+    Args:
+        value: As Kafka has it.
+        headers: Of the record; None where nobody asked for them.
+        name: Of the header that may name the schema; the last one of that name counts.
+    """
+    for header, content in reversed(headers or ()):
+        if header == name and content is not None:
+            return _of_header(content, value)
+    number = number_at_start(value)
+    return None if number is None else (number, value[_NUMBER_BYTES:])
+
+
+def _of_header(content: bytes, value: bytes) -> tuple[SchemaId, bytes] | None:
+    if len(content) == _GUID_BYTES and content[0] == _GUID:
+        return str(uuid.UUID(bytes=content[1:])), value
+    number = number_at_start(content)
+    return None if number is None else (number, value)

@@ -1,0 +1,133 @@
+"""Values that say which schema they were written with: each is decoded with its own, all to the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
+from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER, Header, number_at_start, schema_of
+from lakebound.formats.parts import Part, together
+from lakebound.formats.schemas import PayloadDecoder, SchemaId, SchemaText
+
+NO_SCHEMA_ID = "no_schema_id"
+"""Reason of a record that does not say which schema it was written with."""
+UNKNOWN_SCHEMA = "unknown_schema"
+"""Reason of a record whose schema the decoder does not have; its detail is what the record says of the schema, alone."""
+DOES_NOT_FIT = "schema_does_not_fit"
+"""Reason of a record whose schema cannot be read with the pipeline's columns."""
+_SHOWN_BYTES = 8
+DecoderOf = Callable[[SchemaText], PayloadDecoder]
+
+
+@dataclass(frozen=True)
+class KnownSchemas:
+    """Schemas by what records say of them.
+
+    Attributes:
+        writers: Those that can be read with the pipeline's columns.
+        refused: Those that cannot, or that the registry does not have: why.
+    """
+
+    writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
+    refused: tuple[tuple[SchemaId, str], ...] = ()
+
+
+class RegisteredDecoder:
+    """Decodes values of the schemas that it knows."""
+
+    def __init__(self, columns: pa.Schema, known: KnownSchemas, decoder_of: DecoderOf, *, of_keys: bool = False) -> None:
+        """Decode nothing yet.
+
+        Args:
+            columns: What is made of each value.
+            known: The schemas.
+            decoder_of: Makes the decoder of payloads of one of them; called once for each that comes.
+            of_keys: Whether the records' keys are decoded, and not their values.
+        """
+        self._columns = columns
+        self._of_keys = of_keys
+        self._header: Header = KEY_HEADER if of_keys else VALUE_HEADER
+        self._writers = dict(known.writers)
+        self._refused = dict(known.refused)
+        self._decoder_of = decoder_of
+        self._decoders: dict[SchemaId, PayloadDecoder] = {}
+
+    def decode(self, records: Records) -> Decoded:
+        """Return what becomes of records; the problem of one whose schema is not known is ``UNKNOWN_SCHEMA``."""
+        values = records.keys if self._of_keys else records.values
+        problems: dict[int, Problem] = {}
+        by_schema = self._by_schema(values, records, problems)
+        parts = [Part({field.name: pa.array([], field.type) for field in self._columns}, [])]
+        for schema, (places, payloads) in by_schema.items():
+            problem = self._problem_of(schema)
+            if problem is not None:
+                problems |= dict.fromkeys(places, problem)
+                continue
+            decoded = self._decoder(schema).decode(payloads)
+            problems |= {places[at]: found for at, found in decoded.problems.items()}
+            good = places if not decoded.problems else [places[at] for at in decoded.good]
+            parts.append(Part(decoded.columns, good))
+        return Decoded(together(parts[1:] or parts), problems, len(values))
+
+    def _by_schema(
+        self, values: Sequence[bytes | None], records: Records, problems: dict[int, Problem]
+    ) -> Mapping[SchemaId, tuple[list[int], list[bytes]]]:
+        """Return positions and payloads by schema, and note the problems of records without one."""
+        found: dict[SchemaId, tuple[list[int], list[bytes]]] = {}
+        if records.headers is None and None not in values and len({value[:5] for value in values if value}) == 1:
+            number = number_at_start(values[0] or b"")
+            if number is not None:  # All of one schema, as nearly always: without a Python call per record.
+                return {number: ([*range(len(values))], [value[5:] for value in values if value is not None])}
+        for at, value in enumerate(values):
+            if value is None:
+                problems[at] = NO_VALUE
+                continue
+            framed = schema_of(value, records.headers[at] if records.headers is not None else None, self._header)
+            if framed is None:
+                problems[at] = _unframed(value)
+                continue
+            places, payloads = found.setdefault(framed[0], ([], []))
+            places.append(at)
+            payloads.append(framed[1])
+        return found
+
+    def _problem_of(self, schema: SchemaId) -> Problem | None:
+        if schema in self._refused:
+            return Problem(DOES_NOT_FIT, f"schema {schema} does not fit: {self._refused[schema]}")
+        return None if schema in self._writers else Problem(UNKNOWN_SCHEMA, str(schema))
+
+    def _decoder(self, schema: SchemaId) -> PayloadDecoder:
+        if schema not in self._decoders:
+            self._decoders[schema] = self._decoder_of(self._writers[schema])
+        return self._decoders[schema]
+
+
+class PlainDecoder:
+    """Decodes values that have no frame around them and were all written with one schema."""
+
+    def __init__(self, decoder: PayloadDecoder, *, of_keys: bool = False) -> None:
+        """Decode nothing yet."""
+        self._decoder = decoder
+        self._of_keys = of_keys
+
+    def decode(self, records: Records) -> Decoded:
+        """Return what becomes of records."""
+        values = records.keys if self._of_keys else records.values
+        places = [at for at, value in enumerate(values) if value is not None]
+        decoded = self._decoder.decode([value for value in values if value is not None])
+        if len(places) == len(values):
+            return decoded
+        problems = {places[at]: found for at, found in decoded.problems.items()}
+        missing = {at: NO_VALUE for at, value in enumerate(values) if value is None}
+        return Decoded(decoded.columns, {**problems, **missing}, len(values))
+
+
+def _unframed(value: bytes) -> Problem:
+    begins = value[:_SHOWN_BYTES].hex(" ")
+    what = "is empty" if not value else f"begins with {begins}" if len(value) >= 5 else f"has {len(value)} bytes: {begins}"
+    return Problem(
+        NO_SCHEMA_ID, f"the record does not say which schema it was written with: it {what}, and not with 00 and four bytes"
+    )

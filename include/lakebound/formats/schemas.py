@@ -1,0 +1,106 @@
+"""Schemas that values are written and read with, such as Avro's, as texts: by themselves, or as a registry gives them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+from lakebound.formats.contract import Decoded
+
+SchemaKind = Literal["avro", "protobuf", "json_schema"]
+"""Formats whose values have a schema of their own."""
+SchemaId = int | str
+"""What a record says of its schema: a registry's number, or its GUID."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A schema that another one imports.
+
+    Attributes:
+        name: As the other one imports it: a full name in Avro, a path in Protobuf, an address in JSON Schema.
+        schema: The schema.
+    """
+
+    name: str
+    schema: SchemaText
+
+
+@dataclass(frozen=True)
+class SchemaText:
+    """A schema as it was written.
+
+    Attributes:
+        kind: Its format.
+        text: The text.
+        references: What it imports, each with its own references.
+    """
+
+    kind: SchemaKind
+    text: str
+    references: tuple[Reference, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the text and of all that it imports, as 64 hexadecimal digits."""
+        digest = hashlib.sha256(f"{self.kind}\n{self.text}".encode())
+        for one in self.references:
+            digest.update(f"\n{one.name}\n{one.schema.fingerprint}".encode())
+        return digest.hexdigest()
+
+
+class UnreadableSchemaError(ValueError):
+    """A schema cannot be read, or a part of it has no column.
+
+    Attributes:
+        path: Dotted path of the part; empty where it is all of the schema.
+        reason: What is wrong with it, and what to do where something can be done.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(f"{path}: {reason}" if path else reason)
+
+
+class PayloadDecoder(Protocol):
+    """Decodes values that were all written with one schema, and that have no frame around them."""
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return what becomes of payloads; it raises on none of them."""
+
+
+class SchemaReader(Protocol):
+    """What a format with schemas knows to do with them (a module of ``lakebound.formats``)."""
+
+    def columns_of(self, schema: SchemaText, record: str | None) -> pa.Schema:
+        """Return the columns of records of a schema; a field that is not nullable is in each of them.
+
+        Args:
+            schema: The schema.
+            record: Full name of the type of the records, where the schema has several; None: its only or first one.
+
+        Raises:
+            UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
+        """
+
+    def payload_decoder(self, writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None) -> PayloadDecoder:
+        """Return what decodes payloads of one schema to the columns of another.
+
+        Args:
+            writer: With which the payloads were written.
+            reader: With which they are read: it says what becomes of fields that the writer does not have.
+            columns: What is needed: names of fields of either, and their types. One of the writer alone keeps its value.
+            record: Full name of the type of the records, where the reader has several; None: its only or first one.
+
+        Raises:
+            UnreadableSchemaError: What the writer writes cannot be read so; the part is named.
+        """
+
+
+Schemas = Mapping[SchemaId, SchemaText]
+"""Schemas by what records say of them."""
