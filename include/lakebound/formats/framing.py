@@ -2,18 +2,20 @@
 
 The bytes: https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format. A
 value begins with a zero byte and the schema's number in four bytes, big-endian; or a header of the record has a one byte and
-the schema's GUID in sixteen, and the value has nothing around it.
+the schema's GUID in sixteen, and the value has nothing around it. What a format has behind the id, as Protobuf's message
+indexes, stands behind it in the header, too.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from lakebound.formats.schemas import SchemaId
 
-KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
+KEY_HEADER: Final = "__key_schema_id"
+VALUE_HEADER: Final = "__value_schema_id"
 _NUMBER, _GUID = 0, 1
 _NUMBER_BYTES, _GUID_BYTES = 5, 17
 Header = Literal["__key_schema_id", "__value_schema_id"]
@@ -28,7 +30,7 @@ def number_at_start(value: bytes) -> int | None:
 
 
 def schema_of(value: bytes, headers: Headers | None = None, name: Header = VALUE_HEADER) -> tuple[SchemaId, bytes] | None:
-    """Return which schema a value was written with, and the value without its frame; None where nothing says it.
+    """Return which schema a value was written with, and what stands behind the id; None where nothing says it.
 
     Args:
         value: As Kafka has it.
@@ -43,7 +45,7 @@ def schema_of(value: bytes, headers: Headers | None = None, name: Header = VALUE
 
 
 def _of_header(content: bytes, value: bytes) -> tuple[SchemaId, bytes] | None:
-    if len(content) == _GUID_BYTES and content[0] == _GUID:
-        return str(uuid.UUID(bytes=content[1:])), value
+    if len(content) >= _GUID_BYTES and content[0] == _GUID:
+        return str(uuid.UUID(bytes=content[1:_GUID_BYTES])), content[_GUID_BYTES:] + value
     number = number_at_start(content)
-    return None if number is None else (number, value)
+    return None if number is None else (number, content[_NUMBER_BYTES:] + value)

@@ -113,7 +113,8 @@ class SchemaFormat:
 
     def _payload_decoder(self, writer: SchemaText) -> PayloadDecoder:
         kind = schema_reader(self.reader.kind)
-        return kind.payload_decoder(writer, self.reader, self.columns, self.record)
+        is_framed = self.known is not None
+        return kind.payload_decoder(writer, self.reader, self.columns, self.record, is_framed=is_framed)
 
 
 @lru_cache(maxsize=16)

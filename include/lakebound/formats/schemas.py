@@ -68,7 +68,7 @@ class UnreadableSchemaError(ValueError):
 
 
 class PayloadDecoder(Protocol):
-    """Decodes values that were all written with one schema, and that have no frame around them."""
+    """Decodes values that were all written with one schema, and that no longer have the schema's id before them."""
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads; it raises on none of them."""
@@ -88,7 +88,9 @@ class SchemaReader(Protocol):
             UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
         """
 
-    def payload_decoder(self, writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None) -> PayloadDecoder:
+    def payload_decoder(
+        self, writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
+    ) -> PayloadDecoder:
         """Return what decodes payloads of one schema to the columns of another.
 
         Args:
@@ -96,6 +98,7 @@ class SchemaReader(Protocol):
             reader: With which they are read: it says what becomes of fields that the writer does not have.
             columns: What is needed: names of fields of either, and their types. One of the writer alone keeps its value.
             record: Full name of the type of the records, where the reader has several; None: its only or first one.
+            is_framed: Whether payloads begin with what a format has behind the schema's id, as Protobuf's message indexes.
 
         Raises:
             UnreadableSchemaError: What the writer writes cannot be read so; the part is named.
