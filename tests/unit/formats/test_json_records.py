@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -100,6 +101,37 @@ def test_levels_are_bounded_and_the_stack_is_not_what_bounds_them() -> None:
     assert fate(b'{"id":"%s"}' % (b"[" * 2_000)) == {"id": "[" * 2_000}
 
 
+@pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 20 * MOST_LEVELS])
+def test_levels_are_bounded_in_a_record_with_single_quotes(levels: int) -> None:
+    def nested(inside: bytes, depth: int) -> bytes:
+        return inside.replace(b"@", b"[" * (depth - 1) + b"]" * (depth - 1))
+
+    closing = b"{'id':'a','x':'%s','y':@}" % (b"]" * levels)
+    quoted = b"""{'id':'a','x"':@,'y"':1}"""
+    for form in (closing, quoted):
+        assert fate(nested(form, levels)) == "malformed_json"
+        assert fate(nested(form, MOST_LEVELS)) == {"id": "a"}
+    assert fate(b"{'id':'%s'}" % (b"[" * levels)) == {"id": "[" * levels}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"""{'id':"%s""" % (b'\\"' * 300_000),
+        b"{'id':'%s" % (b"\\'" * 300_000),
+        b'{"id":"a","f":1.00000005960464477539062500%s1}' % (b"0" * 1_000_000),
+        b'{"id":"a","f":0.1%s,"n":"x"}' % (b"1" * 1_000_000),
+    ],
+    ids=["cut", "cut in single quotes", "between two FLOATs", "long FLOAT of a bad record"],
+)
+def test_a_long_record_takes_no_time_by_the_square_of_its_length(value: bytes) -> None:
+    form = JsonFormat(pa.schema([*SCHEMA, pa.field("f", pa.float32())]))
+    began = time.process_time()
+    found = fate(value, form)
+    assert time.process_time() - began < 5, "seconds"
+    assert found in ("malformed_json", "does_not_fit", {"id": "a", "f": 1.0000001192092896})
+
+
 @pytest.mark.parametrize("text", ["it's", 'a "b"', "\\", "\\'", "é", ""])
 def test_single_quotes_are_read(text: str) -> None:
     quoted = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -113,6 +145,9 @@ def test_single_quotes_are_read(text: str) -> None:
 def test_fields_that_are_not_wanted_are_named() -> None:
     strict = JsonFormat(SCHEMA, unknown_refused=True)
     assert decode(strict, b'{"id":"a","zz":1,"yy":2}').problems[0] == Problem("unknown_field", "not in the schema: zz, yy")
+    many = b",".join(b'"%s%d":1' % (b"z" * 1_000, number) for number in range(500))
+    told = decode(strict, b'{"id":"a","line\\n":1,%s}' % many).problems[0].detail
+    assert len(told) < 2_000 and told.startswith("not in the schema: 'line\\n', zzz") and told.endswith(" and 481 more"), told
     unhoused = JsonFormat(SCHEMA, unhoused=("n",))
     assert decode(unhoused, b'{"id":"a","n":null}').problems[0] == Problem("unknown_field", "a table has no column for it: n")
     assert fate(b'{"id":"a","zz":1}', unhoused) == {"id": "a"}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -44,8 +44,6 @@ _MOST_DIGITS_OF_INT = 20
 """With the sign: a longer one is beyond every type. Python reads a long text of digits in time that grows by its square."""
 _WHOLE = re.compile(rb"-?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
-_BEYOND_FLOAT = Fraction(2) ** 128 - Fraction(2) ** 103
-"""Half of the last bit above the largest FLOAT: from here on the nearest one is infinite."""
 _EXACT = Context(prec=100)
 _BLANKS = bytes(range(33))
 
@@ -119,18 +117,15 @@ def _float(raw: bytes, kind: pa.DataType) -> float:
     number = _double(raw, kind)
     if number == 0 or number != number:
         return number
-    exact = Fraction(Decimal(raw.decode()))
-    if abs(exact) >= _BEYOND_FLOAT:
-        raise MisfitError(f"{shown(raw)} is beyond {name_of(kind)}")
+    exact = Decimal(raw.decode())
+    if exact != number and not np.float64(number).view(np.int64) & 1:
+        # To the odd one of the two neighbours: so rounding twice is as rounding once.
+        number = math.nextafter(number, math.inf if exact > number else -math.inf)
     with np.errstate(over="ignore"):
-        near = np.float32(number)
-        candidates = (near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf)))
-    finite = [float(one) for one in candidates if np.isfinite(one)]
-    return min(finite, key=lambda one: (abs(Fraction(one) - exact), _last_bit(one)))
-
-
-def _last_bit(number: float) -> int:
-    return int(np.float32(number).view(np.int32)) & 1
+        near = float(np.float32(number))
+    if math.isinf(near):
+        raise MisfitError(f"{shown(raw)} is beyond {name_of(kind)}")
+    return near
 
 
 def _decimal(raw: bytes, kind: pa.DataType) -> Decimal:

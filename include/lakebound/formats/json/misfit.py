@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
 MOST_NAMED = 3
 """Number of fields that are named; then the text says that there are more."""
 MOST_SHOWN = 60
-"""Number of characters of a value that are shown."""
+"""Number of characters of a name or value that are shown."""
+_MOST_NAMES = 20
+"""Of fields that the schema does not have; who adds them to it wants to see all of them."""
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 _text_of = msgspec.json.Decoder(str).decode
 
@@ -39,6 +42,12 @@ class MisfitError(ValueError):
         """Return the first ones in one line."""
         named = [f"{path.removeprefix('.')}: {told}" for path, told in self.found[:MOST_NAMED]]
         return "; ".join(named) + ("; and more" if self.is_enough else "")
+
+
+def names_told(names: Sequence[str]) -> str:
+    """Return names of a record's fields in one line: a record may have any number of any length."""
+    told = ", ".join((name if name.isprintable() else ascii(name))[:MOST_SHOWN] for name in names[:_MOST_NAMES])
+    return told if len(names) <= _MOST_NAMES else f"{told} and {len(names) - _MOST_NAMES} more"
 
 
 def field_step(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import pyarrow as pa
 from lakebound.formats.contract import NO_VALUE, Problem
 from lakebound.formats.json.leaves import Read, leaf_reader
 from lakebound.formats.json.malformed import MOST_LEVELS, explain_malformed, levels_of
-from lakebound.formats.json.misfit import MisfitError, field_step, key_step, shown
+from lakebound.formats.json.misfit import MisfitError, field_step, key_step, names_told, shown
 from lakebound.formats.json.types import MapKey, make_key
 
 _BLANKS = b" \t\r\n"
@@ -22,7 +23,9 @@ _ESCAPES = re.compile(
 )
 """Of JSON; a half of a character alone is a group."""
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-_QUOTED = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+"|'([^'\\]*+(?:\\.[^'\\]*+)*+)'""", re.DOTALL)
+_QUOTED = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+"?|'([^'\\]*+(?:\\.[^'\\]*+)*+)'?""", re.DOTALL)
+"""A text in either quotes. One that does not end is taken at once, too: a search that began again at each escaped quote in it
+would take time by the square of its length."""
 _RECURSION_LIMIT = 5 * MOST_LEVELS
 """Python's own bound counts the levels of a JSON text together with its calls; by default it is 1,000."""
 
@@ -76,7 +79,7 @@ class RecordReader:
         if unhoused:
             return Problem("unknown_field", f"a table has no column for it: {', '.join(unhoused)}")
         unknown = [name for name in members if name not in self._names] if self._unknown_refused else []
-        return Problem("unknown_field", f"not in the schema: {', '.join(unknown)}") if unknown else None
+        return Problem("unknown_field", f"not in the schema: {names_told(unknown)}") if unknown else None
 
 
 def may_have_half_character(text: bytes) -> bool:
@@ -98,31 +101,25 @@ def _object(value: bytes) -> dict[str, msgspec.Raw] | Problem:
     if not value:
         return Problem("empty_value", "the value has no bytes")
     try:
-        text = value.decode()
+        value.decode()
     except UnicodeDecodeError:
         return Problem("not_utf8", "the value is not UTF-8")
     if has_half_character(value):
         return Problem("not_utf8", "an escape in the value is half a character")
     if not value.lstrip(_BLANKS).startswith(b"{"):
         return Problem("not_an_object", explain_malformed(value) or "the value is not a JSON object")
-    if may_be_deep(value) and levels_of(text) > MOST_LEVELS:
+    if may_be_deep(value) and levels_of(_in_double_quotes(value).decode()) > MOST_LEVELS:
         return Problem("malformed_json", explain_malformed(value) or "objects and arrays lie too deep within each other")
-    try:
+    with suppress(msgspec.DecodeError):
         return _members(value)
-    except msgspec.DecodeError:
-        return _with_single_quotes(value) or Problem(
-            "malformed_json", explain_malformed(value) or "not one well-formed JSON value"
-        )
+    with suppress(msgspec.DecodeError):
+        return _members(_in_double_quotes(value))
+    return Problem("malformed_json", explain_malformed(value) or "not one well-formed JSON value")
 
 
-def _with_single_quotes(value: bytes) -> dict[str, msgspec.Raw] | None:
-    """Return the members of an object whose texts stand in single quotes, which Spark's reader takes, too."""
-    if b"'" not in value:
-        return None
-    try:
-        return _members(_QUOTED.sub(_double_quoted, value))
-    except msgspec.DecodeError:
-        return None
+def _in_double_quotes(value: bytes) -> bytes:
+    """Return an object whose texts stand in single quotes as JSON has them: Spark's reader takes these, too."""
+    return _QUOTED.sub(_double_quoted, value) if b"'" in value else value
 
 
 def _double_quoted(found: re.Match[bytes]) -> bytes:
