@@ -23,7 +23,7 @@ def acknowledge(
     rows.
     """
     from lakebound.control.folder import ControlFolder
-    from lakebound.control.incidents import record_incident
+    from lakebound.control.incidents import Decision, record_incident
     from lakebound.control.person import operating_system_user
     from lakebound.inspection.proof.collect import table_id
     from lakebound.operations.acknowledge import acknowledge as acknowledge_changes
@@ -38,7 +38,6 @@ def acknowledge(
     done = acknowledge_changes(spec, chosen, places_of(settings, spec.warehouse), version or ())
     user = operating_system_user()
     what = f"changes of {wanted} by others were acknowledged: {'; '.join(map(str, done))}"
-    record_incident(
-        ControlFolder(settings.home, pipeline), "repair", what, asked_by=user, approved_by=by or user, outcome="acknowledged"
-    )
+    decision = Decision(asked_by=user, approved_by=by or user)
+    record_incident(ControlFolder(settings.home, pipeline), "repair", what, outcome="acknowledged", decision=decision)
     show(what)

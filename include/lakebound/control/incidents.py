@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -37,6 +38,26 @@ class Incident(FrozenRecord):
     loses: tuple[LostRange, ...] = ()
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided, and who it was.
+
+    Attributes:
+        asked_by: Who asked for the repair; None where nobody did, or it is not known.
+        approved_by: Who approved it; None when nobody had to.
+        plan: The approved plan as JSON, with its hash; None when nothing was planned.
+        loses: Ranges of offsets that are given up.
+    """
+
+    asked_by: str | None = None
+    approved_by: str | None = None
+    plan: dict[str, Any] | None = None
+    loses: Sequence[LostRange] = ()
+
+
+NOBODY = Decision()
+
+
 def record_incident(
     control: ControlFolder,
     kind: IncidentKind,
@@ -44,11 +65,8 @@ def record_incident(
     *,
     runbook: str | None = None,
     facts: dict[str, Any] | None = None,
-    plan: dict[str, Any] | None = None,
-    asked_by: str | None = None,
-    approved_by: str | None = None,
     outcome: str = "",
-    loses: Iterable[LostRange] = (),
+    decision: Decision = NOBODY,
 ) -> Incident:
     """Write an incident and return it.
 
@@ -58,11 +76,8 @@ def record_incident(
         what: One sentence on what went wrong or was done.
         runbook: Name of the page in ``include/runbooks``, without its ending; None when no page is about it.
         facts: What explains the incident, by name, as JSON values; None when there is nothing more to say.
-        plan: The approved plan as JSON, with its hash; None when nothing was planned.
-        asked_by: Who asked for the repair; None where nobody did, or it is not known.
-        approved_by: Who approved the plan; None when nobody had to.
         outcome: How it ended, in words.
-        loses: Ranges of offsets that are given up.
+        decision: Why it was done; nobody's, where the pipeline did it by itself.
     """
     now = time.time()
     incident = Incident(
@@ -73,11 +88,11 @@ def record_incident(
         what=what,
         runbook=runbook,
         facts=facts or {},
-        plan=plan,
-        asked_by=asked_by,
-        approved_by=approved_by,
+        plan=decision.plan,
+        asked_by=decision.asked_by,
+        approved_by=decision.approved_by,
         outcome=outcome,
-        loses=tuple(loses),
+        loses=tuple(decision.loses),
     )
     write_json(control.incidents / f"{incident.id}.json", incident.model_dump(mode="json"), durable=True)
     return incident

@@ -39,6 +39,9 @@ _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
+Commit = Callable[[Entry], str]
+"""Commits something to a table, with an entry, and returns the version."""
+
 
 class BatchOverlapError(LakeboundError):
     """Another commit landed offsets of the batch that is about to be committed: trim it again and redo it."""
@@ -93,33 +96,45 @@ class Committed:
         return self.read_again or LedgerView(self.entry, self.version)
 
 
+@dataclass(frozen=True)
+class Waits:
+    """How a commit waits for its table.
+
+    Attributes:
+        between: Waits the given seconds before the next attempt.
+        reread_seconds: How long to try to read the ledger after a failed attempt.
+    """
+
+    between: Callable[[float], None] = time.sleep
+    reread_seconds: float = 120.0
+
+
+WAITS = Waits()
+
+
 def commit_entry(
     table: LandingTarget,
     view: LedgerView,
-    files: Sequence[DataFile],
+    files: Sequence[DataFile] | Commit,
     draft: Entry,
     *,
     own_epoch: int,
     check_lease: Callable[[], None],
     attempts: int,
-    on_commit_wait: Callable[[float], None] = time.sleep,
-    reread_seconds: float = 120.0,
-    commit: Callable[[Entry], str] | None = None,
+    waits: Waits = WAITS,
 ) -> Committed:
     """Commit files and an entry to a table, and return when it is known that they are there, once.
 
     Args:
         table: The table; its handle is the one from which ``view`` was read or committed.
         view: The ledger as this application last saw it.
-        files: Data files, perhaps none.
+        files: Data files, perhaps none; or what commits something else to the table.
         draft: The entry: ``range`` is what the commit adds, ``commit`` its UUID; its ``coverage`` is worked out here. A
             ``reset`` brings its own coverage, and may be committed where no entry counts.
         own_epoch: Of this application's lease.
         check_lease: Raises LeaseLostError when the lease is gone; called before each attempt after the first.
         attempts: How often to try.
-        on_commit_wait: Waits the given seconds before the next attempt.
-        reread_seconds: How long to try to read the ledger after a failed attempt.
-        commit: Commits something else than files to the table, with the entry, and returns the version.
+        waits: How it waits for the table.
 
     Raises:
         BatchOverlapError: The table meanwhile holds offsets of the batch; trim it and write it again.
@@ -135,9 +150,9 @@ def commit_entry(
         FilesOutdatedError: The table has other columns than those for which the files were written; write them again.
         TableFeatureError: The table has got a feature that is not written here.
         TableMismatchError: The files do not fit the table.
-        StalePreparedError: What ``commit`` was to commit no longer fits the table; nothing was written.
+        StalePreparedError: What was to be committed beside files no longer fits the table; nothing was written.
     """
-    commit = commit or (lambda entry: table.commit(files, entry))
+    commit = files if callable(files) else (lambda entry: table.commit(files, entry))
     reason, is_passing, full = "", True, None
     _check_rows_known(table, view, draft)
     for attempt in range(1, attempts + 1):
@@ -159,8 +174,8 @@ def commit_entry(
             _log.warning("commit_failed", table=table.spec.id, commit=draft.commit, attempt=attempt, reason=whole)
         if attempt < attempts:
             # Before the reading, not after it: a ledger that was read a while ago is stale where somebody else commits often.
-            on_commit_wait(_wait_seconds(attempt))
-        before, view = view, _reread(table, draft, attempt, reread_seconds)
+            waits.between(_wait_seconds(attempt))
+        before, view = view, _reread(table, draft, attempt, waits.reread_seconds)
         _check_epoch(view, draft, own_epoch)
         _check_rows_known(table, view, draft)
         found = _own_commit(table, before, draft)
@@ -191,7 +206,7 @@ def read_on(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch: int
         LedgerBehindError: As ``commit_entry`` says.
         CommitUnknownError: The ledger cannot be read.
     """
-    after = _reread(table, draft, 1, 120.0)
+    after = _reread(table, draft, 1, WAITS.reread_seconds)
     _check_epoch(after, draft, own_epoch)
     _check_rows_known(table, after, draft)
     _check_goes_on(table, view, after, draft)

@@ -89,12 +89,11 @@ def _committed(body: str, table: LandingTarget, view: LedgerView, committer: Com
         done = commit_entry(
             table,
             view,
-            [],
+            commit,
             draft,
             own_epoch=committer.epoch,
             check_lease=committer.check_lease,
             attempts=1,  # it was prepared for what the table held at the first
-            commit=commit,
         )
     except StalePreparedError as exc:
         return Answer("refused", reason=str(exc)), view

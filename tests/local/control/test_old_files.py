@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 from lakebound.control import old_files
 from lakebound.control.folder import ControlFolder, write_json
-from lakebound.control.incidents import record_incident
+from lakebound.control.incidents import Decision, record_incident
 from lakebound.control.lease import acquire
 from lakebound.control.old_files import remove_old_files
 from lakebound.control.progress import Outcome, write_outcome
@@ -94,7 +94,7 @@ def test_nothing_goes_of_a_pipeline_whose_files_cannot_be_read(settings: Setting
 
 
 def test_what_persons_decided_and_what_repairs_need_stays(settings: Settings, control: ControlFolder) -> None:
-    kept = [record_incident(control, kind, "w", approved_by="ada") for kind in ("repair", "rewind")]
+    kept = [record_incident(control, kind, "w", decision=Decision(approved_by="ada")) for kind in ("repair", "rewind")]
     gone = record_incident(control, "unclean_end", "w")
     for one in (*kept, gone):
         aged(control.incidents / f"{one.id}.json", 4000)

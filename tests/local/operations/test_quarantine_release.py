@@ -15,7 +15,7 @@ from lakebound.operations.maintenance.engines import carried_entry
 from lakebound.operations.release.candidates import as_offsets, chunks, look_at, offsets_in
 from lakebound.operations.release.reading import read_index, read_records
 from lakebound.operations.release.released import released_offsets
-from lakebound.tables.commit import LedgerWentBackError, ReleaseOvertakenError, commit_entry
+from lakebound.tables.commit import LedgerWentBackError, ReleaseOvertakenError, Waits, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, Table
@@ -50,7 +50,7 @@ def commit(table: Table, view: LedgerView, entry: Entry, meanwhile: Callable[[],
         own_epoch=1,
         check_lease=lambda: None,
         attempts=attempts,
-        on_commit_wait=waits.append,
+        waits=Waits(between=waits.append),
     )
     assert waits, "the first attempt must have been refused"
     return done.entry

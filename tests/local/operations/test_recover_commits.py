@@ -11,7 +11,7 @@ from tests.support.tables.local_tables import PIPELINE, TOPIC, Lander, landed_of
 from lakebound.errors import ForeignTableError, LeaseLostError, NoLedgerError, TableRestoredError
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.spec.table import TableSpec
-from lakebound.tables.commit import Committed, LedgerWentBackError, commit_entry
+from lakebound.tables.commit import Committed, LedgerWentBackError, Waits, commit_entry
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile, Table, open_table
 
@@ -33,7 +33,7 @@ def reset(table: Table, coverage: Offsets, *, epoch: int, pipeline: str = PIPELI
     draft = Entry(kind="reset", pipeline=pipeline, epoch=epoch, commit=new_commit_id(), coverage=coverage, former=earlier)
     view = table.read_ledger(to_reset=True)
     return commit_entry(
-        table, view, [], draft, own_epoch=epoch, check_lease=lambda: None, attempts=3, on_commit_wait=lambda _: None
+        table, view, [], draft, own_epoch=epoch, check_lease=lambda: None, attempts=3, waits=Waits(between=lambda _: None)
     )
 
 

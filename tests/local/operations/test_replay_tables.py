@@ -16,7 +16,7 @@ from lakebound.inspection.proof.history import overlaps, trace
 from lakebound.operations.replay.take_back import take_back
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
-from lakebound.tables.commit import BatchOverlapError, commit_entry
+from lakebound.tables.commit import BatchOverlapError, Waits, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -124,7 +124,7 @@ class TestGuest:
         land_once()
         draft = local_tables.draft(0, 10, kind="replay")
         table, view = guest.target.table, guest.target.view
-        options = {"own_epoch": 1, "check_lease": lambda: None, "attempts": 2, "on_commit_wait": land_once}
+        options = {"own_epoch": 1, "check_lease": lambda: None, "attempts": 2, "waits": Waits(between=land_once)}
         assert commit_entry(table, view, [], draft, **options).attempts == 2  # type: ignore[arg-type]
 
     def test_what_the_other_landed_is_refused_and_can_be_read_again(self, opened: Party, spec: TableSpec, at: Places) -> None:

@@ -22,7 +22,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger.entry import Entry
 from lakebound.spec.table import TableSpec
-from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
+from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, Waits, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.delta.open import open_at
 from lakebound.tables.places import Places
@@ -108,7 +108,7 @@ def test_a_ledger_that_stays_unreadable_is_an_unknown_outcome(app: Lander, monke
             own_epoch=1,
             check_lease=lambda: None,
             attempts=3,
-            reread_seconds=0.2,
+            waits=Waits(reread_seconds=0.2),
         )
 
 
@@ -129,7 +129,7 @@ def test_attempts_are_bounded_and_waited_for_longer_each_time(app: Lander, monke
             own_epoch=1,
             check_lease=lambda: checks.append(1),
             attempts=4,
-            on_commit_wait=waits.append,
+            waits=Waits(between=waits.append),
         )
     assert len(checks) == 4 and len(waits) == 3 and waits == sorted(waits)
     assert landed_offsets(app.table) == list(range(10))
@@ -149,7 +149,7 @@ def test_an_error_that_would_come_again_is_no_outage(app: Lander, monkeypatch: p
             own_epoch=1,
             check_lease=lambda: None,
             attempts=2,
-            on_commit_wait=lambda _: None,
+            waits=Waits(between=lambda _: None),
         )
     assert landed_offsets(app.table) == list(range(10))
 

@@ -36,7 +36,7 @@ from lakebound.operations.maintenance.table_engine import TableEngine
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
 from lakebound.spec.table import TableSpec
-from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, commit_entry
+from lakebound.tables.commit import BatchOverlapError, LedgerWentBackError, Waits, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.iceberg.files import describe
 from lakebound.tables.iceberg.graft import replacement
@@ -84,8 +84,7 @@ def _commit(world: PausedWorld, app: Lander, entry: Entry, name: str, landed: tu
         own_epoch=app.epoch,
         check_lease=lambda: None,
         attempts=app.attempts,
-        on_commit_wait=lambda seconds: None,
-        reread_seconds=0.5,
+        waits=Waits(between=lambda seconds: None, reread_seconds=0.5),
     )
     app.view = committed.view
     world.reports.append(Report(name, committed.entry.commit, committed.version, landed))

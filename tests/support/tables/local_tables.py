@@ -14,7 +14,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
 from lakebound.storage.location import Location
-from lakebound.tables.commit import Committed, commit_entry
+from lakebound.tables.commit import Committed, Waits, commit_entry
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.places import Places, local_places
@@ -119,7 +119,7 @@ class Lander:
             own_epoch=self.epoch,
             check_lease=lambda: None,
             attempts=self.attempts,
-            on_commit_wait=lambda seconds: None,
+            waits=Waits(between=lambda seconds: None),
         )
         self.view = committed.view
         return committed

@@ -9,7 +9,7 @@ from tests.support.streams.command_line import answer, lakebound, settings  # no
 
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import read_incidents, record_incident
+from lakebound.control.incidents import Decision, read_incidents, record_incident
 from lakebound.control.person import operating_system_user
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.inspection.proof.result import Proof, TableProof
@@ -97,10 +97,9 @@ def test_incidents_are_listed_newest_first(settings: Settings) -> None:  # noqa:
             ControlFolder(settings.home, pipeline),
             "repair",
             what,
-            approved_by="ada",
             outcome="applied",
-            loses=[lost],
             runbook="lag",
+            decision=Decision(approved_by="ada", loses=[lost]),
         )
     assert [found["what"] for found in answer("incidents")] == ["third", "second", "first"]
     assert [found["what"] for found in answer("incidents", "orders")] == ["second", "first"]

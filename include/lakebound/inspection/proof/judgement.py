@@ -14,7 +14,7 @@ from lakebound.inspection.proof.history import History, Overlaps, overlaps, trac
 from lakebound.inspection.proof.marks import judge_marks
 from lakebound.inspection.proof.offset_arrays import RowOffsets, index_rows
 from lakebound.inspection.proof.result import Found, Proof, TableProof
-from lakebound.inspection.proof.rows import KafkaRows, judge_quarantine_rows, judge_target_rows
+from lakebound.inspection.proof.rows import KafkaRows, TargetRows, judge_quarantine_rows, judge_target_rows
 from lakebound.ledger.entry import Offsets, TopicOffsets, high_water_marks
 from lakebound.ledger.topics import TopicFacts
 
@@ -130,6 +130,5 @@ def _of_rows(proof: TableProof, case: _Case, others: Sequence[_Case], kafka: Kaf
         found = (other.facts.rows for other in others if other.facts.role == "quarantine")
         quarantine = index_rows(case.facts.bad_rows, *(rows for rows in found if rows is not None))
         proof = proof.adding(notes=[case.facts.note] if case.facts.note else [])
-    return judge_target_rows(
-        proof, case.facts, case.history, rows, quarantine, kafka, case.erased, involved=involved, may_filter=may_filter
-    )
+    target = TargetRows(case.facts, case.history, rows, quarantine, case.erased, involved)
+    return judge_target_rows(proof, target, kafka, may_filter=may_filter)

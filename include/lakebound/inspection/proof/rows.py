@@ -64,34 +64,40 @@ class KafkaRows:
         return facts is not None and facts.topic_id == topic_id
 
 
-def judge_target_rows(
-    proof: TableProof,
-    facts: TableAsFound,
-    history: History,
-    rows: RowOffsets,
-    quarantine: RowOffsets,
-    kafka: KafkaRows,
-    erased: Erased,
-    *,
-    involved: frozenset[str],
-    may_filter: bool,
-) -> TableProof:
-    """Return the proof of a target with its rows judged.
+@dataclass(frozen=True)
+class TargetRows:
+    """A target as its proof by rows finds it.
 
-    Args:
-        proof: By its entries.
+    Attributes:
         facts: Of the table.
         history: Of the table.
         rows: Of the table.
         quarantine: Rows of the pipeline's quarantine.
-        kafka: What can still be read.
         erased: Rows that were erased by decision.
         involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
+    """
+
+    facts: TableAsFound
+    history: History
+    rows: RowOffsets
+    quarantine: RowOffsets
+    erased: Erased
+    involved: frozenset[str]
+
+
+def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *, may_filter: bool) -> TableProof:
+    """Return the proof of a target with its rows judged.
+
+    Args:
+        proof: By its entries.
+        target: As it was found.
+        kafka: What can still be read.
         may_filter: Whether the pipeline can drop records; then offsets without a row and without an entry prove nothing.
     """
+    facts, history, rows, quarantine = target.facts, target.history, target.rows, target.quarantine
     covered = held_spans(facts.coverage, facts.former)
     landed, bad, each = within(rows.records, covered), within(quarantine.records, covered), within(rows.rows, covered)
-    gone, gone_rows = erased.records, erased.rows
+    gone, gone_rows = target.erased.records, target.erased.rows
     decided = either(either(landed, bad), within(gone, covered))
     unaccounted = without(kafka.of(covered), decided)
     evidence = Evidence(decided, unaccounted, kafka.earliest)
@@ -113,13 +119,13 @@ def judge_target_rows(
     missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
     holes = _in_gaps(proof, facts.coverage, either(rows.records, gone), quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
-    counted = [counts for counts in counted if counts.version not in involved]
+    counted = [counts for counts in counted if counts.version not in target.involved]
     again = union(counts.spans for counts in counted if counts.has_read_again)
     shared = doubted(beyond(both(landed, bad), again), releases)
     proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted)
     problems = _missing_problem(missing, texts)
-    if erased.again:
-        problems.append(f"rows that were erased by decision are there again: {erased.again}; erase them again")
+    if target.erased.again:
+        problems.append(f"rows that were erased by decision are there again: {target.erased.again}; erase them again")
     if shared:
         problems.append(f"offsets both landed and quarantined: {shared}")
     return proof.adding(

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from lakebound.control.desired import Desired, hold_restored, readable_desired
 from lakebound.control.folder import ControlFolder, locked, read_json, write_json
-from lakebound.control.incidents import record_incident
+from lakebound.control.incidents import Decision, record_incident
 from lakebound.control.lease import Lease, readable_lease
 from lakebound.control.lock_holder import holders_of_writes
 from lakebound.control.private_files import file_mode, make_private_folder
@@ -103,10 +103,8 @@ def _restore(settings: Settings, plan: RestorePlan, staged: Path, aside: Path, b
             "repair",
             f"restored from the backup of {plan.made_at}",
             facts={"backup": str(plan.source), "aside": str(aside), "catalog_aside": str(catalog_aside or "")},
-            plan={"hash": plan.hash, "files": len(plan.manifest.files)},
-            asked_by=by,
-            approved_by=by,
             outcome="held until a person starts it",
+            decision=Decision(by, approved_by=by, plan={"hash": plan.hash, "files": len(plan.manifest.files)}),
         )
     return catalog_aside
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from lakebound.control.erased_record import read_record, write_record
 from lakebound.control.folder import ControlFolder, locked
-from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.incidents import Decision, Incident, record_incident
 from lakebound.control.turns import AskForTurn
 from lakebound.ledger.entry import Entry, check_owner, new_commit_id
 from lakebound.ledger.marks import NextOffsets
@@ -21,7 +21,7 @@ from lakebound.operations.erase.prepare import erasable, prepare
 from lakebound.operations.recovery.plan import PlanChangedError
 from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.commit import commit_entry
+from lakebound.tables.commit import Waits, commit_entry
 from lakebound.tables.erased import read_erased, write_erased
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.places import Places
@@ -123,13 +123,12 @@ def _erase(spec: PipelineSpec, table: Table, places: Places, plan: ErasePlan, tu
         return commit_entry(
             table,
             view,
-            [],
+            commit,
             draft,
             own_epoch=view.epoch,
             check_lease=lambda: None,
             attempts=max(_FEWEST_ATTEMPTS, spec.limits.commit_attempts),
-            on_commit_wait=wait,
-            commit=commit,
+            waits=Waits(between=wait),
         ).version
     except StalePreparedError:
         copies.discard()  # none of the attempts was committed
@@ -151,8 +150,6 @@ def _record(
         "repair",
         f"erase: {plan.erased.rows:,} rows by decision" + (f": {reason}" if reason else ""),
         facts={"versions": dict(done)},
-        plan=plan.facts(),
-        asked_by=asked_by,
-        approved_by=by,
         outcome=outcome,
+        decision=Decision(asked_by, approved_by=by, plan=plan.facts()),
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 from lakebound.control.desired import change_desired, read_desired
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.incidents import Decision, Incident, record_incident
 from lakebound.control.lease import Lease, check_held
 from lakebound.errors import CommitUnknownError, LakeboundError
 from lakebound.ledger.entry import Entry, new_commit_id
@@ -153,10 +153,8 @@ def _carry_out(
         f"{plan.action}: {plan.summary}",
         runbook=plan.facts.get("runbook") or RUNBOOKS[plan.action],
         facts=plan.facts,
-        plan={**plan.model_dump(mode="json"), "hash": plan.hash},
-        asked_by=asked_by,
-        approved_by=by,
     )
+    decision = Decision(asked_by, by, {**plan.model_dump(mode="json"), "hash": plan.hash})
     try:
         for step in plan.steps:
             if step.table is not None and "commit" in step.detail:
@@ -165,10 +163,11 @@ def _carry_out(
                 check_held(control, lease)
                 committed[step.table] = repoint(_table_spec(spec, step), places, step)
     except BaseException as exc:
-        record(outcome=f"interrupted after {committed or 'no commit'}: {redacted(exc, TOLD_TO_ITS_CALLER)}")
+        outcome = f"interrupted after {committed or 'no commit'}: {redacted(exc, TOLD_TO_ITS_CALLER)}"
+        record(outcome=outcome, decision=decision)
         raise
     done = ", ".join(f"{table} version {version}" for table, version in committed.items()) or "no table was written"
-    return Applied(plan, record(outcome=f"applied: {done}", loses=plan.loses), committed)
+    return Applied(plan, record(outcome=f"applied: {done}", decision=replace(decision, loses=plan.loses)), committed)
 
 
 def _commit(spec: PipelineSpec, places: Places, step: RepairStep, known: HeldTable, lease: Lease) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.incidents import Decision, Incident, record_incident
 from lakebound.control.lease import check_held
 from lakebound.errors import ForeignTableError, LakeboundError, StoreUnavailableError
 from lakebound.landing.to_stores.open_store import open_store
@@ -212,11 +212,8 @@ def record_rebuild(
         f"{plan.action}: {plan.summary}",
         runbook=_RUNBOOK,
         facts=plan.facts,
-        plan={**plan.model_dump(mode="json"), "hash": plan.hash},
-        asked_by=asked_by,
-        approved_by=approved_by,
         outcome=outcome,
-        loses=plan.loses,
+        decision=Decision(asked_by, approved_by, {**plan.model_dump(mode="json"), "hash": plan.hash}, plan.loses),
     )
 
 

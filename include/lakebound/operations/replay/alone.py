@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakebound.control.applications import living_submission
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import record_incident
+from lakebound.control.incidents import Decision, record_incident
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import count
 from lakebound.operations.recovery.takeover import taken_over
@@ -53,8 +53,7 @@ def take_back_alone(spec: PipelineSpec, settings: Settings, plan: ReplayPlan, *,
         f"rows were missing: {sum(count(offsets) for offsets in taken.values())} offsets were taken back, to be landed again",
         runbook="proof-failed",
         facts={table: describe(offsets) for table, offsets in taken.items()},
-        asked_by=by,
-        approved_by=by,
         outcome="taken back; a replay lands them",
+        decision=Decision(asked_by=by, approved_by=by),
     )
     return {table: count(offsets) for table, offsets in taken.items()}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.incidents import Incident, record_incident
+from lakebound.control.incidents import Decision, Incident, record_incident
 from lakebound.control.lease import Lease
 from lakebound.errors import LakeboundError
 from lakebound.landing.kafka import KafkaFacts
@@ -148,8 +148,6 @@ def _record(
         "rewind",
         f"{plan.action}: {plan.summary}",
         facts={"tables": list(done)},
-        plan={**plan.model_dump(mode="json"), "hash": plan.hash},
-        asked_by=asked_by,
-        approved_by=approved_by,
         outcome=outcome,
+        decision=Decision(asked_by, approved_by, {**plan.model_dump(mode="json"), "hash": plan.hash}),
     )
