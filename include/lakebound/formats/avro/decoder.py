@@ -1,0 +1,123 @@
+"""Decodes payloads of one writer's schema to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakebound.formats.avro.makers import Struct
+from lakebound.formats.avro.making import Making
+from lakebound.formats.avro.many import ZEROS, Chosen, Lanes, read_many
+from lakebound.formats.avro.resolution import Resolved
+from lakebound.formats.avro.shape import Part
+from lakebound.formats.avro.single import Found, MalformedError, SingleReader, write_down
+from lakebound.formats.avro.tape import Numbers, Tape
+from lakebound.formats.contract import NO_VALUE, Decoded, Problem
+
+_MOST_AT_ONCE = 4096
+"""Records: of 80 bytes what is read of them stays in the processor's cache."""
+_MOST_BYTES_AT_ONCE = 16 << 20
+_FEW = 12
+"""Records that are read faster by themselves."""
+_BEHIND = b"\0" * (1 + ZEROS)
+
+
+class AvroDecoder:
+    """Decodes payloads that were all written with one schema."""
+
+    def __init__(self, part: Part, resolved: Resolved, columns: pa.Schema) -> None:
+        """Decode nothing yet.
+
+        Args:
+            part: What is read of a record.
+            resolved: What is made of it: a struct of the columns.
+            columns: Their names and types.
+        """
+        self._part, self._resolved, self._columns = part, resolved, columns
+        self._single = SingleReader(part, resolved.wanted)
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return what becomes of payloads."""
+        pieces = [self._decoded(piece) for piece in _pieces(payloads)]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return Decoded({field.name: pa.array([], field.type) for field in self._columns}, {}, 0)
+        problems: dict[int, Problem] = {}
+        first = 0
+        for piece in pieces:
+            problems |= {first + at: problem for at, problem in piece.problems.items()}
+            first += piece.count
+        names = self._columns.names
+        return Decoded({name: pa.concat_arrays([one.columns[name] for one in pieces]) for name in names}, problems, first)
+
+    def _decoded(self, payloads: Sequence[bytes]) -> Decoded:
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        raw = b"".join((*payloads, _BEHIND))
+        data, tape = np.frombuffer(raw, np.uint8), Tape(self._resolved.wanted)
+        places, usable = np.empty(0, np.int64), np.empty(0, np.bool_)
+        if len(payloads) >= _FEW:
+            places = np.arange(len(payloads))
+            usable = read_many(self._part, Lanes(data, starts.copy(), ends.copy(), len(data) - ZEROS), tape)
+        problems: dict[int, Problem] = {}
+        if not len(usable) or not usable.all():
+            left = np.setdiff1d(np.arange(len(payloads)), places[usable])
+            alone = self._one_by_one(raw, zip(left.tolist(), starts[left].tolist(), ends[left].tolist(), strict=True), tape, problems)
+            places, usable = np.concatenate([places, alone]), np.concatenate([usable, np.ones(len(alone), np.bool_)])
+        making = Making(data, tape)
+        arrays = self._arrays(making, np.arange(len(places)))
+        for row, problem in making.wrong.items():
+            if usable[row]:
+                problems[int(places[row])] = problem
+                usable[row] = False
+        return Decoded(dict(zip(self._columns.names, _kept(arrays, places, usable), strict=True)), problems, len(payloads))
+
+    def _one_by_one(
+        self, raw: bytes, records: Iterable[tuple[int, int, int]], tape: Tape, problems: dict[int, Problem]
+    ) -> Numbers:
+        """Read records by themselves; return the positions of those that could be read."""
+        found: Found = {}
+        read = []
+        for place, start, end in records:
+            try:
+                self._single.read(raw, start, end, found)
+            except MalformedError as exc:
+                problems[place] = Problem("malformed_avro", str(exc))
+            else:
+                read.append(place)
+        write_down(found, tape, self._resolved.lists)
+        return np.array(read, np.int64)
+
+    def _arrays(self, making: Making, rows: Numbers) -> list[pa.Array]:
+        maker = self._resolved.maker
+        if isinstance(maker, Struct):
+            return maker.arrays(making, rows)
+        made = maker.make(making, rows)
+        for row in np.flatnonzero(made.is_null()).tolist():
+            making.wrong.setdefault(row, NO_VALUE)
+        return list(made.flatten())
+
+
+def _kept(arrays: Sequence[pa.Array], places: Numbers, usable: Chosen) -> Sequence[pa.Array]:
+    """Return the usable rows of columns, in the order of their records."""
+    rows = np.flatnonzero(usable)
+    order = rows[np.argsort(places[rows], kind="stable")]
+    if len(order) == len(places) and (order[1:] > order[:-1]).all():
+        return arrays
+    taken = pa.array(order)
+    return [array.take(taken) for array in arrays]
+
+
+def _pieces(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Cut payloads so that number and bytes of a piece are bounded; a longer one is a piece of its own."""
+    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
+    first = before = 0
+    while first < len(payloads):
+        last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
+        last = max(last, first + 1)
+        yield payloads[first:last]
+        first, before = last, int(ends[last - 1])

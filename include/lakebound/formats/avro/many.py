@@ -1,0 +1,224 @@
+"""Reads many records at once: each part of the schema in all of them, before the next part.
+
+A record that is not as usual is left, and read by itself (``lakebound.formats.avro.single``). Until the others are through it
+stands at the zeros behind the last record, which are a value of every part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lakebound.formats.avro.shape import (
+    ChoicePart,
+    FixedPart,
+    NullPart,
+    NumberPart,
+    Part,
+    RecordPart,
+    RepeatedPart,
+    SpanPart,
+    UnionPart,
+)
+from lakebound.formats.avro.tape import Numbers, Tape
+
+ZEROS = 16
+"""Bytes that have to lie behind the last record: more than one number takes."""
+_FEW = 12
+"""Records of which it is not worth while to read an item at once."""
+_USUAL_ITEMS = 4
+"""Of a list, that are read at once even in few records."""
+Chosen = npt.NDArray[np.bool_]
+
+
+class Lanes:
+    """Where records are read, and end.
+
+    Attributes:
+        data: Bytes of all records, and zeros.
+        at: Of each record.
+        end: Of each record; ``sink`` for one that is left.
+        sink: Behind the last record.
+    """
+
+    __slots__ = ("at", "data", "end", "sink")
+
+    def __init__(self, data: npt.NDArray[np.uint8], at: Numbers, end: Numbers, sink: int) -> None:
+        self.data, self.at, self.end, self.sink = data, at, end, sink
+
+    def some(self, chosen: Numbers) -> Lanes:
+        """Return a copy of some of them."""
+        return Lanes(self.data, self.at[chosen], self.end[chosen], self.sink)
+
+    def put(self, chosen: Numbers, some: Lanes) -> None:
+        """Go on where a copy of some of them is."""
+        self.at[chosen], self.end[chosen] = some.at, some.end
+
+    def leave(self, which: Chosen) -> bool:
+        """Leave records; return whether there is one."""
+        if not which.any():
+            return False
+        self.at[which] = self.end[which] = self.sink
+        return True
+
+    def leave_ended(self) -> None:
+        """Leave records that were read beyond their end."""
+        self.leave(self.at > self.end)
+
+
+def read_many(part: Part, lanes: Lanes, tape: Tape) -> Chosen:
+    """Read records, and write down what is found.
+
+    Returns:
+        Which of the records were read; what is on the tape of the others is anything.
+    """
+    _read(part, lanes, tape)
+    return np.asarray((lanes.at == lanes.end) & (lanes.end != lanes.sink))
+
+
+def _read(part: Part, lanes: Lanes, tape: Tape) -> None:
+    _READERS[type(part)](part, lanes, tape)
+
+
+def _number(lanes: Lanes) -> Numbers:
+    data, at = lanes.data, lanes.at
+    first = data[at]
+    found = (first & 0x7F).astype(np.uint64)
+    at += 1
+    more = np.flatnonzero(first & 0x80)
+    shift = 7
+    while more.size:
+        here = at[more]
+        byte = data[here]
+        found[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        at[more] = here + 1
+        if shift == 63:
+            lanes.leave(_among(more[byte > 1], len(at)))
+            break
+        more = more[byte > 0x7F]
+        shift += 7
+    lanes.leave_ended()
+    return (found >> np.uint64(1)).view(np.int64) ^ -(found & np.uint64(1)).view(np.int64)
+
+
+def _among(chosen: Numbers, number: int) -> Chosen:
+    found = np.zeros(number, np.bool_)
+    found[chosen] = True
+    return found
+
+
+def _null(part: NullPart, lanes: Lanes, tape: Tape) -> None:
+    pass
+
+
+def _numbers(part: NumberPart, lanes: Lanes, tape: Tape) -> None:
+    found = _number(lanes)
+    if part.bits == 32:
+        lanes.leave(found != found.astype(np.int32))
+    tape.add(part.slot, found)
+
+
+def _choices(part: ChoicePart, lanes: Lanes, tape: Tape) -> None:
+    if part.is_byte:
+        found = lanes.data[lanes.at].astype(np.int64)
+        lanes.at += 1
+        lanes.leave_ended()
+    else:
+        found = _number(lanes)
+    if lanes.leave((found < 0) | (found >= part.choices)):
+        found[lanes.end == lanes.sink] = 0
+    tape.add(part.slot, found)
+
+
+def _fixed(part: FixedPart, lanes: Lanes, tape: Tape) -> None:
+    lanes.leave(lanes.end - lanes.at < part.size)
+    first = lanes.at.copy()
+    lanes.at += np.where(lanes.end == lanes.sink, 0, part.size)
+    tape.add(part.slot, first)
+
+
+def _spans(part: SpanPart, lanes: Lanes, tape: Tape) -> None:
+    length = _number(lanes)
+    if lanes.leave((length < 0) | (length > lanes.end - lanes.at)):
+        length[lanes.end == lanes.sink] = 0
+    found = np.empty((len(length), 2), np.int64)
+    found[:, 0] = lanes.at
+    lanes.at += length
+    found[:, 1] = lanes.at
+    tape.add(part.slot, found)
+
+
+def _record(part: RecordPart, lanes: Lanes, tape: Tape) -> None:
+    for one in part.fields:
+        _read(one, lanes, tape)
+
+
+def _union(part: UnionPart, lanes: Lanes, tape: Tape) -> None:
+    found = _number(lanes)
+    if lanes.leave((found < 0) | (found >= len(part.branches))):
+        found[lanes.end == lanes.sink] = 0
+    tape.add(part.slot, found)
+    for number, branch in enumerate(part.branches):
+        if isinstance(branch, NullPart):
+            continue
+        chosen = np.flatnonzero(found == number)
+        if chosen.size == found.size:
+            _read(branch, lanes, tape)
+        elif chosen.size:
+            some = lanes.some(chosen)
+            _read(branch, some, tape)
+            lanes.put(chosen, some)
+
+
+def _repeated(part: RepeatedPart, lanes: Lanes, tape: Tape) -> None:
+    """Read an item of each list, then the next one of each that has more."""
+    counts, left = np.zeros((2, len(lanes.at)), np.int64)
+    open_lanes, owners, rounds = np.arange(len(lanes.at)), [], 0
+    while open_lanes.size:
+        begun = open_lanes[left[open_lanes] == 0]
+        if begun.size:
+            left[begun] = _block_sizes(part, lanes, begun)
+            open_lanes = open_lanes[left[open_lanes] > 0]
+        if not open_lanes.size:
+            break
+        if rounds >= _USUAL_ITEMS and open_lanes.size < _FEW:
+            lanes.leave(_among(open_lanes, len(counts)))
+            break
+        some = lanes.some(open_lanes)
+        if part.key is not None:
+            _spans(part.key, some, tape)
+        _read(part.item, some, tape)
+        lanes.put(open_lanes, some)
+        owners.append(open_lanes)
+        counts[open_lanes] += 1
+        left[open_lanes] = np.where(some.end == some.sink, 0, left[open_lanes] - 1)
+        rounds += 1
+    tape.add_items(part.slot, counts, np.argsort(np.concatenate(owners), kind="stable") if owners else None)
+
+
+def _block_sizes(part: RepeatedPart, lanes: Lanes, begun: Numbers) -> Numbers:
+    """Return how many items follow; a count that is not as usual leaves its record."""
+    some = lanes.some(begun)
+    found = _number(some)
+    room = some.end - some.at
+    most = room // part.least_bytes if part.least_bytes else np.zeros_like(room)
+    if some.leave((found < 0) | (found > most)):
+        found[some.end == some.sink] = 0
+    lanes.put(begun, some)
+    return found
+
+
+_READERS: dict[type[Part], Callable[[Any, Lanes, Tape], None]] = {
+    NullPart: _null,
+    NumberPart: _numbers,
+    ChoicePart: _choices,
+    FixedPart: _fixed,
+    SpanPart: _spans,
+    RecordPart: _record,
+    UnionPart: _union,
+    RepeatedPart: _repeated,
+}
+"""Of each kind of part."""

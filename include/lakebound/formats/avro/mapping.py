@@ -1,0 +1,120 @@
+"""The columns of Avro's types. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lakebound.formats.avro.logical import MOST_DIGITS
+from lakebound.formats.avro.types import (
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Union,
+    inside,
+    is_null,
+    type_key,
+)
+from lakebound.formats.schemas import UnreadableSchemaError
+
+TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+DURATION = pa.struct([pa.field(name, pa.int64()) for name in ("months", "days", "milliseconds")])
+OF_PRIMITIVES = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+OF_LOGICALS = {
+    "date": pa.date32(),
+    "duration": DURATION,
+    "local-timestamp-micros": TIMESTAMP_NTZ,
+    "local-timestamp-millis": TIMESTAMP_NTZ,
+    "time-micros": pa.string(),
+    "time-millis": pa.string(),
+    "timestamp-micros": TIMESTAMP,
+    "timestamp-millis": TIMESTAMP,
+    "uuid": pa.string(),
+}
+_WITHOUT_COLUMN = {
+    "big-decimal": "each value has a scale of its own, and a column has one for all: give it as BINARY in `schema:`",
+    "local-timestamp-nanos": "tables have microseconds: give it as BIGINT in `schema:`",
+    "timestamp-nanos": "tables have microseconds: give it as BIGINT in `schema:`",
+}
+VALUE = "value"
+"""Name of the one column of a schema that is no record."""
+
+
+def columns(kind: AvroType) -> pa.Schema:
+    """Return the columns of a schema.
+
+    Raises:
+        UnreadableSchemaError: A part has no column.
+    """
+    if isinstance(kind, Record):
+        return pa.schema(_fields([(one.name, one.type) for one in kind.fields], "", is_top=True))
+    return pa.schema(_fields([(VALUE, kind)], "", is_top=True))
+
+
+def _fields(parts: Sequence[tuple[str, AvroType]], path: str, *, is_top: bool = False) -> list[pa.Field]:
+    """Return a field each; inside of a column all are nullable, as in the tables."""
+    folded: dict[str, str] = {}
+    for name, _ in parts:
+        other = folded.setdefault(name.casefold(), name)
+        if other != name:
+            raise UnreadableSchemaError(inside(path, name), f"differs from {other} by upper and lower case only")
+    if not parts:
+        raise UnreadableSchemaError(path, "a record without fields has no column")
+    return [pa.field(name, column_type(kind, inside(path, name)), not is_top or is_nullable(kind)) for name, kind in parts]
+
+
+def is_nullable(kind: AvroType) -> bool:
+    """Whether a value may be null."""
+    return kind.has_null if isinstance(kind, Union) else is_null(kind)
+
+
+def column_type(kind: AvroType, path: str) -> pa.DataType:
+    """Return the type of a column, or of a part of one.
+
+    Raises:
+        UnreadableSchemaError: There is none; the part is named.
+    """
+    if isinstance(kind, Union):
+        if len(kind.named) == 1:
+            return column_type(kind.named[0], path)
+        return pa.struct(_fields([(type_key(one), one) for one in kind.named], path))
+    if isinstance(kind, Record):
+        return pa.struct(_fields([(one.name, one.type) for one in kind.fields], path))
+    if isinstance(kind, Array):
+        return pa.list_(pa.field("element", column_type(kind.items, inside(path, "element"))))
+    if isinstance(kind, Map):
+        return pa.map_(pa.string(), column_type(kind.values, inside(path, "value")))
+    if isinstance(kind, Enum):
+        return pa.string()
+    if kind.logical is not None:
+        return _of_logical(kind.logical, path)
+    if isinstance(kind, Fixed):
+        return pa.binary()
+    if is_null(kind):
+        raise UnreadableSchemaError(path, "a field that is always null has no column: name the others in `schema:`")
+    return OF_PRIMITIVES[kind.kind]
+
+
+def _of_logical(logical: Logical, path: str) -> pa.DataType:
+    if logical.name in _WITHOUT_COLUMN:
+        raise UnreadableSchemaError(path, f"{logical} has no column: {_WITHOUT_COLUMN[logical.name]}")
+    if logical.name != "decimal":
+        return OF_LOGICALS[logical.name]
+    if logical.precision > MOST_DIGITS:
+        told = f"{logical} has no column: tables have at most {MOST_DIGITS} digits: give it as BINARY in `schema:`"
+        raise UnreadableSchemaError(path, told)
+    return pa.decimal128(logical.precision, logical.scale)

@@ -1,0 +1,195 @@
+"""What becomes of what a writer wrote, for who reads it with another schema: Avro's rules, and what lies beyond them. Pure.
+
+Beyond them: a field that only the writer has keeps its value; records, enums and fixed types outside of unions are read whatever
+their name; a value that the reader's type would change is none that it takes.
+Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakebound.formats.avro.leaves import READ_AS, column_name, leaf_conversion
+from lakebound.formats.avro.makers import Branches, Leaf, Lists, Maker, Member, Nulls, Refused, Same, Struct
+from lakebound.formats.avro.shape import Part, RecordPart, RepeatedPart, UnionPart
+from lakebound.formats.avro.types import (
+    NO_DEFAULT,
+    Array,
+    AvroType,
+    Enum,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Union,
+    inside,
+    is_null,
+    type_key,
+)
+from lakebound.formats.schemas import UnreadableSchemaError
+
+DefaultOf = Callable[[AvroType, Any, pa.DataType, str], pa.Array]
+"""Makes the one value of a default: its type, the JSON of it, the column's type, and its path."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Makers of what is needed.
+
+    Attributes:
+        maker: Of a record.
+        wanted: Slots that it needs.
+        lists: Those of them that are of lists.
+    """
+
+    maker: Maker
+    wanted: frozenset[int]
+    lists: frozenset[int]
+
+
+def resolved(
+    part: Part, reader: AvroType, kind: pa.DataType, default_of: DefaultOf, *, by_name: bool = False
+) -> Resolved:
+    """Return what makes a column of what was read.
+
+    Args:
+        part: As it was written.
+        reader: As what it is read.
+        kind: Of the column.
+        default_of: Makes defaults.
+        by_name: Whether the outermost type is read only as one of its name.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read so, or does not go into the column; the part is named.
+    """
+    resolver = _Resolver(default_of)
+    maker = resolver.maker(part, reader, kind, by_name=by_name)
+    return Resolved(maker, frozenset(resolver.wanted), frozenset(resolver.lists))
+
+
+class _Resolver:
+    def __init__(self, default_of: DefaultOf) -> None:
+        self._default_of = default_of
+        self.wanted: set[int] = set()
+        self.lists: set[int] = set()
+
+    def maker(self, part: Part, reader: AvroType, kind: pa.DataType, *, by_name: bool = False) -> Maker:
+        if isinstance(part, UnionPart):
+            return self._union(part, reader, kind)
+        if isinstance(reader, Union):
+            return self._into_union(part, reader, kind, by_name=by_name)
+        if by_name and isinstance(part.type, Named) and isinstance(reader, Named) and not reader.reads(part.type):
+            raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
+        if is_null(part.type):
+            if not is_null(reader):
+                raise UnreadableSchemaError(part.path, f"null cannot be read as {reader}")
+            return Nulls(kind)
+        if isinstance(part, RecordPart) and isinstance(reader, Record):
+            if not pa.types.is_struct(kind):
+                raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
+            return self._record(part, reader, kind)
+        if isinstance(part, RepeatedPart) and isinstance(reader, Array | Map):
+            return self._repeated(part, reader, kind)
+        if not isinstance(reader, Primitive | Fixed | Enum):
+            raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
+        convert = leaf_conversion(part, reader, kind)
+        self.wanted.add(part.slot)
+        return Leaf(part.slot, part.path, convert)
+
+    def _union(self, part: UnionPart, reader: AvroType, kind: pa.DataType) -> Maker:
+        """A type that cannot be read is a problem of the records that have it, unless no type can."""
+        makers: list[Maker] = []
+        errors: list[UnreadableSchemaError] = []
+        several = sum(not is_null(branch.type) for branch in part.branches) > 1
+        for branch in part.branches:
+            try:
+                makers.append(self.maker(branch, reader, kind, by_name=several))
+            except UnreadableSchemaError as exc:
+                makers.append(Refused(kind, exc.path, exc.reason))
+                errors += [exc] * (not is_null(branch.type))
+        if len(errors) == sum(not is_null(branch.type) for branch in part.branches):
+            raise errors[0]
+        self.wanted.add(part.slot)
+        return Branches(part.slot, kind, makers)
+
+    def _into_union(self, part: Part, reader: Union, kind: pa.DataType, *, by_name: bool) -> Maker:
+        if is_null(part.type):
+            if not reader.has_null:
+                raise UnreadableSchemaError(part.path, f"null cannot be read as {reader}")
+            return Nulls(kind)
+        branch = _branch(part.type, reader, by_name=by_name)
+        if branch is None:
+            raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
+        names = {type_key(one) for one in reader.named}
+        if len(reader.named) == 1 or not pa.types.is_struct(kind) or not {field.name for field in kind} <= names:
+            return self.maker(part, branch, kind)
+        name = type_key(branch)
+        at = kind.get_field_index(name)
+        return Member(kind, name, self.maker(part, branch, kind.field(at).type) if at >= 0 else Nulls(pa.null()))
+
+    def _record(self, part: RecordPart, reader: Record, kind: pa.StructType) -> Maker:
+        written = part.type
+        if not isinstance(written, Record):
+            raise TypeError(f"{written} is no record")
+        parts = dict(zip((field.name for field in written.fields), part.fields, strict=True))
+        return Struct([(field, self._field(field, written, parts, reader, part.path)) for field in kind], part.path)
+
+    def _field(self, field: pa.Field, writer: Record, parts: dict[str, Part], reader: Record, path: str) -> Maker:
+        """Return the maker of a column: by the reader's field of its name, else by the writer's."""
+        path, read_as = inside(path, field.name), reader.field_of(field.name)
+        if read_as is None:
+            own = writer.field_of(field.name)
+            if own is not None:
+                return self.maker(parts[own.name], own.type, field.type)
+        else:
+            part = next((parts[name] for name in (read_as.name, *read_as.aliases) if name in parts), None)
+            if part is not None:
+                return self.maker(part, read_as.type, field.type)
+            if read_as.default is not NO_DEFAULT:
+                return Same(self._default_of(read_as.type, read_as.default, field.type, path))
+        if not field.nullable:
+            told = "a required column: the schema with which the records were written has no such field, and there is no default"
+            raise UnreadableSchemaError(path, told)
+        return Nulls(field.type)
+
+    def _repeated(self, part: RepeatedPart, reader: Array | Map, kind: pa.DataType) -> Maker:
+        if isinstance(reader, Array) != isinstance(part.type, Array):
+            raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
+        is_map = isinstance(reader, Map)
+        if not (pa.types.is_map(kind) and kind.key_type == pa.string() if is_map else pa.types.is_list(kind)):
+            raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
+        if part.least_bytes == 0:
+            raise UnreadableSchemaError(part.path, f"the items of the {part.type} have no bytes, so that any number of them fits")
+        item = self.maker(part.item, reader.values if isinstance(reader, Map) else reader.items, _item_type(kind))
+        self.wanted.add(part.slot)
+        self.lists.add(part.slot)
+        if part.key is None:
+            return Lists(part.slot, kind, part.path, item)
+        self.wanted.add(part.key.slot)
+        return Lists(part.slot, kind, part.path, item, part.key.slot)
+
+
+def _item_type(kind: pa.DataType) -> pa.DataType:
+    return kind.item_type if pa.types.is_map(kind) else kind.value_type
+
+
+def _branch(writer: AvroType, reader: Union, *, by_name: bool) -> AvroType | None:
+    """Return the type of a union that reads what a type wrote: its own, else the first one that it can be read as."""
+    branches = reader.named
+    if isinstance(writer, Named):
+        alike: Sequence[AvroType] = [one for one in branches if isinstance(one, Named) and type(one) is type(writer)]
+        for one in alike:
+            if isinstance(one, Named) and one.name == writer.name:
+                return one
+        found = next((one for one in alike if isinstance(one, Named) and one.reads(writer)), None)
+        return found or (branches[0] if len(branches) == 1 and alike and not by_name else None)
+    same = next((one for one in branches if type_key(one) == type_key(writer)), None)
+    if same is not None or not isinstance(writer, Primitive):
+        return same
+    wider = READ_AS.get(writer.kind, ())
+    return next((one for one in branches if isinstance(one, Primitive) and one.kind in wider), None)
