@@ -7,7 +7,7 @@ from decimal import Context, Decimal
 import numpy as np
 import pyarrow as pa
 
-from lakebound.formats.avro.making import Making
+from lakebound.formats.avro.making import Bytes, Chosen, Making
 from lakebound.formats.avro.numbers import Convert
 from lakebound.formats.avro.tape import Numbers
 from lakebound.formats.avro.texts import spans_of
@@ -50,7 +50,7 @@ def whole_as_decimals(kind: pa.DataType) -> Convert:
     return convert
 
 
-def _low_bytes(making: Making, spans: Numbers, lengths: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+def _low_bytes(making: Making, spans: Numbers, lengths: Numbers) -> Bytes:
     """Return the last 16 bytes of each number, least significant first."""
     last = spans[:, 1] - 1
     negative = (lengths > 0) & (making.data[np.minimum(spans[:, 0], len(making.data) - 1)] > 0x7F)
@@ -61,7 +61,7 @@ def _low_bytes(making: Making, spans: Numbers, lengths: Numbers) -> np.ndarray[t
     return raw
 
 
-def _has_more(making: Making, spans: Numbers, lengths: Numbers, raw: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Numbers:
+def _has_more(making: Making, spans: Numbers, lengths: Numbers, raw: Bytes) -> Chosen:
     """Return which numbers have more than 38 digits."""
     upper = raw.view("<i8")[:, 1]
     found = np.zeros(len(raw), np.bool_)
@@ -75,7 +75,7 @@ def _has_more(making: Making, spans: Numbers, lengths: Numbers, raw: np.ndarray[
 
 def _of_type(
     making: Making,
-    raw: np.ndarray[tuple[int, int], np.dtype[np.uint8]],
+    raw: Bytes,
     scale: int,
     kind: pa.DataType,
     owners: Numbers,

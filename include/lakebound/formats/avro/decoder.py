@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lakebound.formats.avro.bytes_read import MalformedError
 from lakebound.formats.avro.makers import Struct
 from lakebound.formats.avro.making import Making
 from lakebound.formats.avro.many import ZEROS, Chosen, Lanes, read_many
 from lakebound.formats.avro.resolution import Resolved
 from lakebound.formats.avro.shape import Part
-from lakebound.formats.avro.single import Found, MalformedError, SingleReader, write_down
+from lakebound.formats.avro.single import Found, SingleReader, write_down
 from lakebound.formats.avro.tape import Numbers, Tape
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem
 
@@ -66,7 +67,8 @@ class AvroDecoder:
         problems: dict[int, Problem] = {}
         if not len(usable) or not usable.all():
             left = np.setdiff1d(np.arange(len(payloads)), places[usable])
-            alone = self._one_by_one(raw, zip(left.tolist(), starts[left].tolist(), ends[left].tolist(), strict=True), tape, problems)
+            records = zip(left.tolist(), starts[left].tolist(), ends[left].tolist(), strict=True)
+            alone = self._one_by_one(raw, records, tape, problems)
             places, usable = np.concatenate([places, alone]), np.concatenate([usable, np.ones(len(alone), np.bool_)])
         making = Making(data, tape)
         arrays = self._arrays(making, np.arange(len(places)))

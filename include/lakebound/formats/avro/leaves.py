@@ -142,7 +142,9 @@ def _of_bytes(meaning: Logical | None, kind: pa.DataType, size: int | None) -> C
         return texts.binaries(size)
     name = meaning.name if meaning is not None else ""
     if meaning is not None and name == "decimal":
-        return decimals(meaning.scale, kind, size) if pa.types.is_decimal128(kind) and meaning.precision <= MOST_DIGITS else None
+        return (
+            decimals(meaning.scale, kind, size) if pa.types.is_decimal128(kind) and meaning.precision <= MOST_DIGITS else None
+        )
     if name == "uuid" and size is not None:
         return texts.uuid_texts if kind == pa.string() else None
     if name == "duration":

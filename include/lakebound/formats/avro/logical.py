@@ -49,13 +49,13 @@ def logical_of(spec: Mapping[str, Any], kind: str, size: int | None = None) -> L
 
 
 def _decimal(spec: Mapping[str, Any], size: int | None) -> Logical | None:
-    precision, scale = spec.get("precision"), spec.get("scale", 0)
-    if not _is_number(precision) or not _is_number(scale) or not 0 <= scale <= precision or precision == 0:
+    precision, scale = _number(spec.get("precision")), _number(spec.get("scale", 0))
+    if not 0 <= scale <= precision or precision == 0:
         return None
     if size is not None and precision > math.floor((8 * size - 1) * math.log10(2)):
         return None  # more digits than the bytes can hold
     return Logical("decimal", precision, scale)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1

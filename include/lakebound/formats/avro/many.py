@@ -148,7 +148,7 @@ def _spans(part: SpanPart, lanes: Lanes, tape: Tape) -> None:
     found[:, 0] = lanes.at
     lanes.at += length
     found[:, 1] = lanes.at
-    tape.add(part.slot, found)
+    tape.add(part.slot, found.ravel())
 
 
 def _record(part: RecordPart, lanes: Lanes, tape: Tape) -> None:

@@ -14,7 +14,6 @@ from lakebound.formats.avro.types import (
     Fixed,
     Logical,
     Map,
-    Primitive,
     Record,
     Union,
     inside,
@@ -45,7 +44,7 @@ OF_LOGICALS = {
     "timestamp-millis": TIMESTAMP,
     "uuid": pa.string(),
 }
-_WITHOUT_COLUMN = {
+WITHOUT_COLUMN = {
     "big-decimal": "each value has a scale of its own, and a column has one for all: give it as BINARY in `schema:`",
     "local-timestamp-nanos": "tables have microseconds: give it as BIGINT in `schema:`",
     "timestamp-nanos": "tables have microseconds: give it as BIGINT in `schema:`",
@@ -69,9 +68,15 @@ def _fields(parts: Sequence[tuple[str, AvroType]], path: str, *, is_top: bool = 
     """Return a field each; inside of a column all are nullable, as in the tables."""
     folded: dict[str, str] = {}
     for name, _ in parts:
-        other = folded.setdefault(name.casefold(), name)
-        if other != name:
-            raise UnreadableSchemaError(inside(path, name), f"differs from {other} by upper and lower case only")
+        if name.casefold() in folded:
+            other = folded[name.casefold()]
+            told = (
+                f"differs from {other} by upper and lower case only"
+                if other != name
+                else "the union has two types of this name"
+            )
+            raise UnreadableSchemaError(inside(path, name), told)
+        folded[name.casefold()] = name
     if not parts:
         raise UnreadableSchemaError(path, "a record without fields has no column")
     return [pa.field(name, column_type(kind, inside(path, name)), not is_top or is_nullable(kind)) for name, kind in parts]
@@ -110,8 +115,8 @@ def column_type(kind: AvroType, path: str) -> pa.DataType:
 
 
 def _of_logical(logical: Logical, path: str) -> pa.DataType:
-    if logical.name in _WITHOUT_COLUMN:
-        raise UnreadableSchemaError(path, f"{logical} has no column: {_WITHOUT_COLUMN[logical.name]}")
+    if logical.name in WITHOUT_COLUMN:
+        raise UnreadableSchemaError(path, f"{logical} has no column: {WITHOUT_COLUMN[logical.name]}")
     if logical.name != "decimal":
         return OF_LOGICALS[logical.name]
     if logical.precision > MOST_DIGITS:

@@ -31,6 +31,7 @@ MOST_LEVELS = 100
 MOST_PARTS = 20_000
 """Types in a schema, each counted as often as it is named."""
 MOST_FIXED_BYTES = 1 << 20
+NamedType = Record | Enum | Fixed
 _NAMED = ("record", "error", "enum", "fixed")
 
 
@@ -47,14 +48,17 @@ class _Parser:
     """Knows the names that came before, in the schema and in those it refers to."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Named] = {}
+        self._known: dict[str, NamedType] = {}
         self._parts_of: dict[str, int] = {}
         self._open: list[str] = []
+        self._read: set[str] = set()
         self._parts = 0
 
     def schema(self, schema: SchemaText) -> AvroType:
         for one in schema.references:
-            self.schema(one.schema)
+            if one.schema.fingerprint not in self._read:  # several may refer to it
+                self._read.add(one.schema.fingerprint)
+                self.schema(one.schema)
         try:
             spec = json.loads(schema.text)
         except (ValueError, RecursionError) as exc:
@@ -99,7 +103,7 @@ class _Parser:
             raise UnreadableSchemaError(path, "a union has no type beside null")
         return Union(tuple(branches.values()))
 
-    def _named_before(self, name: str, space: str, path: str) -> Named:
+    def _named_before(self, name: str, space: str, path: str) -> NamedType:
         full = name if "." in name or not space else f"{space}.{name}"
         for one in (full, name):
             if one in self._open:
@@ -109,7 +113,7 @@ class _Parser:
                 return self._known[one]
         raise UnreadableSchemaError(path, f"{name!r} is not a type, and no schema that is referred to defines it")
 
-    def _named(self, spec: Mapping[str, Any], kind: str, space: str, path: str, level: int) -> Named:
+    def _named(self, spec: Mapping[str, Any], kind: str, space: str, path: str, level: int) -> NamedType:
         name = _text(spec, "name", path)
         if "." not in name:
             own = spec.get("namespace", space)
@@ -120,7 +124,7 @@ class _Parser:
         aliases = tuple(alias if "." in alias or not space else f"{space}.{alias}" for alias in _texts(spec, "aliases", path))
         before = self._parts
         self._open.append(name)
-        found: Named
+        found: NamedType
         if kind == "enum":
             found = _enum(spec, name, aliases, path)
         elif kind == "fixed":

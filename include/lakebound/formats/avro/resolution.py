@@ -1,7 +1,7 @@
 """What becomes of what a writer wrote, for who reads it with another schema: Avro's rules, and what lies beyond them. Pure.
 
-Beyond them: a field that only the writer has keeps its value; records, enums and fixed types outside of unions are read whatever
-their name; a value that the reader's type would change is none that it takes.
+Beyond them: a field that only the writer has keeps its value; outside of unions, names of types do not count; an enum is read
+as a string; a value that the type of the column would change does not fit.
 Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution.
 """
 
@@ -52,9 +52,7 @@ class Resolved:
     lists: frozenset[int]
 
 
-def resolved(
-    part: Part, reader: AvroType, kind: pa.DataType, default_of: DefaultOf, *, by_name: bool = False
-) -> Resolved:
+def resolved(part: Part, reader: AvroType, kind: pa.DataType, default_of: DefaultOf, *, by_name: bool = False) -> Resolved:
     """Return what makes a column of what was read.
 
     Args:
@@ -129,6 +127,8 @@ class _Resolver:
         if len(reader.named) == 1 or not pa.types.is_struct(kind) or not {field.name for field in kind} <= names:
             return self.maker(part, branch, kind)
         name = type_key(branch)
+        if len(names) < len(reader.named):
+            raise UnreadableSchemaError(inside(part.path, name), "the union has two types of this name")
         at = kind.get_field_index(name)
         return Member(kind, name, self.maker(part, branch, kind.field(at).type) if at >= 0 else Nulls(pa.null()))
 
@@ -153,7 +153,7 @@ class _Resolver:
             if read_as.default is not NO_DEFAULT:
                 return Same(self._default_of(read_as.type, read_as.default, field.type, path))
         if not field.nullable:
-            told = "a required column: the schema with which the records were written has no such field, and there is no default"
+            told = "required, and the records were written with a schema that has no such field; there is no default"
             raise UnreadableSchemaError(path, told)
         return Nulls(field.type)
 
@@ -164,7 +164,7 @@ class _Resolver:
         if not (pa.types.is_map(kind) and kind.key_type == pa.string() if is_map else pa.types.is_list(kind)):
             raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
         if part.least_bytes == 0:
-            raise UnreadableSchemaError(part.path, f"the items of the {part.type} have no bytes, so that any number of them fits")
+            raise UnreadableSchemaError(part.path, f"items of the {part.type} have no bytes: any number of them fits")
         item = self.maker(part.item, reader.values if isinstance(reader, Map) else reader.items, _item_type(kind))
         self.wanted.add(part.slot)
         self.lists.add(part.slot)

@@ -1,4 +1,4 @@
-"""What the project asks of Avro: the columns of a schema, and what decodes payloads (``lakebound.formats.schemas.SchemaReader``)."""
+"""What ``lakebound.formats.schemas.SchemaReader`` asks of Avro: the columns of a schema, and what decodes payloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakebound.formats.avro.resolution import resolved
 from lakebound.formats.avro.shape import Part, RecordPart, shape_of
 from lakebound.formats.avro.single import Found, SingleReader, write_down
 from lakebound.formats.avro.tape import Tape
-from lakebound.formats.avro.types import AvroType, Field, Record, Union
+from lakebound.formats.avro.types import AvroType, Field, Primitive, Record, Union
 from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
 
 
@@ -32,10 +32,14 @@ def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
     Raises:
         UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
     """
-    return columns_of_type(_chosen(parsed(schema), record))
+    kind = parsed(schema)
+    records = _records(kind, record)
+    return columns_of_type(records[0] if records else kind)
 
 
-def payload_decoder(writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None) -> PayloadDecoder:
+def payload_decoder(
+    writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
+) -> PayloadDecoder:
     """Return what decodes payloads of one schema to the columns of another.
 
     Args:
@@ -43,29 +47,36 @@ def payload_decoder(writer: SchemaText, reader: SchemaText, columns: pa.Schema, 
         reader: With which they are read.
         columns: What is needed, by the names of fields.
         record: As for ``columns_of``.
+        is_framed: Whether payloads had a frame around them; they begin with the value in any case.
 
     Raises:
         UnreadableSchemaError: What the writer writes cannot be read so; the part is named.
     """
-    read_as, wrote = _chosen(parsed(reader), record), parsed(writer)
-    part = shape_of(wrote)
-    if not isinstance(read_as, Record):
-        read_as, part = _as_record(read_as), _as_record_part(wrote)
-    kind = pa.struct(list(columns))
-    return AvroDecoder(part, resolved(part, read_as, kind, _default, by_name=record is not None), columns)
+    read_as, wrote = parsed(reader), parsed(writer)
+    if is_framed and isinstance(wrote, Primitive) and wrote.kind == "bytes":
+        told = "Confluent's serialiser for Java writes bytes without their length, the others with it: nothing tells them apart"
+        raise UnreadableSchemaError(VALUE, told)
+    records = _records(read_as, record)
+    if not records:
+        part: Part = _as_record_part(wrote)
+        return AvroDecoder(part, resolved(part, _as_record(read_as), pa.struct(list(columns)), _default), columns)
+    one: AvroType = records[0]
+    if isinstance(read_as, Union) and read_as.has_null:
+        one = Union((Primitive("null"), one))
+    part, by_name = shape_of(wrote), record is not None or len(records) > 1
+    return AvroDecoder(part, resolved(part, one, pa.struct(list(columns)), _default, by_name=by_name), columns)
 
 
-def _chosen(kind: AvroType, record: str | None) -> AvroType:
-    """Return the type of the records."""
+def _records(kind: AvroType, record: str | None) -> list[Record]:
+    """Return the records that a schema has at its top: first the one that is asked for."""
     kinds = kind.branches if isinstance(kind, Union) else (kind,)
-    records = [one for one in kinds if isinstance(one, Record)]
+    found = [one for one in kinds if isinstance(one, Record)]
     if record is None:
-        return records[0] if records else kind
-    found = next((one for one in records if one.name == record), None)
-    if found is None:
-        names = ", ".join(one.name for one in records) or "none"
+        return found
+    if record not in [one.name for one in found]:
+        names = ", ".join(one.name for one in found) or "none"
         raise UnreadableSchemaError("", f"the schema has no record {record} at its top; it has {names}")
-    return found
+    return sorted(found, key=lambda one: one.name != record)
 
 
 def _as_record(kind: AvroType) -> Record:

@@ -6,11 +6,14 @@ has as many. A count is believed only as far as there are bytes for its items: n
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from lakebound.formats.avro.bytes_read import MalformedError, block_at, bytes_told, number_at
+from lakebound.formats.avro.runs import LEAST_ITEMS, is_run, read_run
 from lakebound.formats.avro.shape import (
     ChoicePart,
     FixedPart,
@@ -24,17 +27,10 @@ from lakebound.formats.avro.shape import (
 )
 from lakebound.formats.avro.tape import Tape
 
-_MOST_SHIFT = 63
-Found = dict[int, list[int]]
+_INTEGERS = "q"
+Found = dict[int, "array[int]"]
 Read = Callable[[bytes, int, int, Found], int]
 """Reads a part from a position up to the end of its record, adds what it finds, and returns the position behind it."""
-
-
-class MalformedError(ValueError):
-    """The bytes are not as the schema says: the path of the part, and what is wrong with it."""
-
-    def __init__(self, path: str, told: str) -> None:
-        super().__init__(f"{path}: {told}" if path else told)
 
 
 class SingleReader:
@@ -56,12 +52,12 @@ class SingleReader:
         Raises:
             MalformedError: It is not as the schema says, or does not end where it should.
         """
-        own: Found = {slot: [] for slot in self._wanted}
+        own: Found = {slot: array(_INTEGERS) for slot in self._wanted}
         stop = self._read(data, at, end, own)
         if stop != end:
-            raise MalformedError("", f"{_bytes(end - stop)} behind the record: was it written with another schema?")
+            raise MalformedError("", f"{bytes_told(end - stop)} behind the record: was it written with another schema?")
         for slot, values in own.items():
-            found.setdefault(slot, []).extend(values)
+            found.setdefault(slot, array(_INTEGERS)).extend(values)
 
 
 def write_down(found: Found, tape: Tape, lists: frozenset[int]) -> None:
@@ -73,32 +69,15 @@ def write_down(found: Found, tape: Tape, lists: frozenset[int]) -> None:
         lists: Slots of lists.
     """
     for slot, values in found.items():
+        numbers = np.frombuffer(values, np.int64)
         if slot in lists:
-            tape.add_items(slot, np.array(values, np.int64))
+            tape.add_items(slot, numbers)
         else:
-            tape.add(slot, np.array(values, np.int64))
+            tape.add(slot, numbers)
 
 
 def _reader(part: Part, wanted: frozenset[int]) -> Read:
     return _READERS[type(part)](part, wanted)
-
-
-def _number(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
-    found = shift = 0
-    while at < end:
-        byte = data[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if shift == _MOST_SHIFT and byte > 1:
-                break
-            return (found >> 1) ^ -(found & 1), at
-        if shift == _MOST_SHIFT:
-            break
-        shift += 7
-    else:
-        raise MalformedError(path, "the record ends within a number" if shift else "the record ends before it")
-    raise MalformedError(path, "a number has more than 64 bits")
 
 
 def _null(part: NullPart, wanted: frozenset[int]) -> Read:
@@ -109,7 +88,7 @@ def _numbers(part: NumberPart, wanted: frozenset[int]) -> Read:
     path, slot, keep, most = part.path, part.slot, part.slot in wanted, 1 << part.bits - 1
 
     def read(data: bytes, at: int, end: int, found: Found) -> int:
-        value, at = _number(data, at, end, path)
+        value, at = number_at(data, at, end, path)
         if not -most <= value < most:
             raise MalformedError(path, f"{value} is beyond an int")
         if keep:
@@ -126,7 +105,7 @@ def _choices(part: ChoicePart, wanted: frozenset[int]) -> Read:
         if is_byte and at < end:
             value, at = data[at], at + 1
         else:
-            value, at = _number(data, at, end, path)
+            value, at = number_at(data, at, end, path)
         if not 0 <= value < choices:
             what = f"the byte {value:02x} is no boolean" if is_byte else f"there is no symbol {value}: the enum has {choices}"
             raise MalformedError(path, what)
@@ -142,7 +121,7 @@ def _fixed(part: FixedPart, wanted: frozenset[int]) -> Read:
 
     def read(data: bytes, at: int, end: int, found: Found) -> int:
         if end - at < size:
-            raise MalformedError(path, f"it takes {_bytes(size)}, and the record has {end - at} more")
+            raise MalformedError(path, f"it takes {bytes_told(size)}, and the record has {end - at} more")
         if keep:
             found[slot].append(at)
         return at + size
@@ -154,11 +133,11 @@ def _spans(part: SpanPart, wanted: frozenset[int]) -> Read:
     path, slot, keep = part.path, part.slot, part.slot in wanted
 
     def read(data: bytes, at: int, end: int, found: Found) -> int:
-        length, at = _number(data, at, end, path)
+        length, at = number_at(data, at, end, path)
         if not 0 <= length <= end - at:
-            raise MalformedError(path, f"it claims {_bytes(length)}, and the record has {end - at} more")
+            raise MalformedError(path, f"it claims {bytes_told(length)}, and the record has {end - at} more")
         if keep:
-            found[slot] += (at, at + length)
+            found[slot].extend((at, at + length))
         return at + length
 
     return read
@@ -180,7 +159,7 @@ def _union(part: UnionPart, wanted: frozenset[int]) -> Read:
     readers = [_reader(one, wanted) for one in part.branches]
 
     def read(data: bytes, at: int, end: int, found: Found) -> int:
-        number, at = _number(data, at, end, path)
+        number, at = number_at(data, at, end, path)
         if not 0 <= number < len(readers):
             raise MalformedError(path, f"there is no branch {number}: the union has {len(readers)}")
         if keep:
@@ -192,20 +171,18 @@ def _union(part: UnionPart, wanted: frozenset[int]) -> Read:
 
 def _repeated(part: RepeatedPart, wanted: frozenset[int]) -> Read:
     path, slot, keep = part.path, part.slot, part.slot in wanted
-    readers = [_reader(one, wanted) for one in (part.key, part.item) if one is not None]
+    read_items = _items(part, wanted)
 
     def read(data: bytes, at: int, end: int, found: Found) -> int:
         total = 0
         while True:
-            items, stop, at = _block(part, data, at, end)
+            items, stop, at = block_at(part, data, at, end)
             if items == 0:
                 break
             total += items
-            for _ in range(items if part.least_bytes else 0):
-                for one in readers:
-                    at = one(data, at, end, found)
+            at = read_items(data, at, end, found, items)
             if stop is not None and at != stop:
-                raise MalformedError(path, f"a block claims to end {_bytes(stop - at)} after where it does")
+                raise MalformedError(path, f"a block claims to end {bytes_told(stop - at)} after where it does")
         if keep:
             found[slot].append(total)
         return at
@@ -213,23 +190,26 @@ def _repeated(part: RepeatedPart, wanted: frozenset[int]) -> Read:
     return read
 
 
-def _block(part: RepeatedPart, data: bytes, at: int, end: int) -> tuple[int, int | None, int]:
-    """Return how many items a block has, where it claims to end, and where they begin."""
-    items, at = _number(data, at, end, part.path)
-    stop = None
-    if items < 0:
-        items = -items
-        size, at = _number(data, at, end, part.path)
-        if not 0 <= size <= end - at:
-            raise MalformedError(part.path, f"a block claims {_bytes(size)}, and the record has {end - at} more")
-        stop = at + size
-    if items * part.least_bytes > end - at:
-        raise MalformedError(part.path, f"it claims {items:,} items, and the record has {_bytes(end - at)} more")
-    return items, stop, at
+def _items(part: RepeatedPart, wanted: frozenset[int]) -> Callable[[bytes, int, int, Found, int], int]:
+    """Return what reads so many items."""
+    readers = [_reader(one, wanted) for one in (part.key, part.item) if one is not None]
+    item, keep = part.item, part.item.slot in wanted
 
+    def one_by_one(data: bytes, at: int, end: int, found: Found, items: int) -> int:
+        for _ in range(items if part.least_bytes else 0):
+            for one in readers:
+                at = one(data, at, end, found)
+        return at
 
-def _bytes(number: int) -> str:
-    return f"{number:,} byte" + ("" if number == 1 else "s")
+    def at_once(data: bytes, at: int, end: int, found: Found, items: int) -> int:
+        run = read_run(item, data, at, end, items) if items >= LEAST_ITEMS else None
+        if run is None:
+            return one_by_one(data, at, end, found, items)
+        if keep:
+            found[item.slot].frombytes(run[0].tobytes())
+        return run[1]
+
+    return at_once if part.key is None and is_run(item) else one_by_one
 
 
 _READERS: dict[type[Part], Callable[[Any, frozenset[int]], Read]] = {

@@ -49,11 +49,6 @@ class Tape:
         pieces = self._pieces.get(slot, ())
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces) if pieces else _NONE
 
-    def spans(self, slot: int) -> Numbers:
-        """Return first and last positions: an array of two columns."""
-        found = self.values(slot)
-        return found.reshape(-1, 2)
-
     def item_order(self, slot: int) -> Numbers | None:
         """Return which of the items of all lists come after each other; None: as they were read."""
         orders = self._orders.get(slot, [])
