@@ -78,7 +78,10 @@ class BytesFormat:
         return Decoded({name: column.take(good) for name, column in columns.items()}, decoded.problems, decoded.count)
 
 
-_READERS: dict[SchemaKind, str] = {"avro": "lakebound.formats.avro.schema_reader"}
+_READERS: dict[SchemaKind, str] = {
+    "avro": "lakebound.formats.avro.schema_reader",
+    "protobuf": "lakebound.formats.protobuf.schema_reader",
+}
 """Modules of the formats that have schemas; each is a ``SchemaReader``. Imported when first used: some take long."""
 
 

@@ -1,0 +1,144 @@
+"""Which message of a schema a record is: by its name, and by the indexes that Confluent's serialisers put before it. Pure.
+
+The indexes lead from the file to the message: ``[1]`` is its second message, ``[1, 0]`` the first one inside of that. Numbers
+are zigzag varints, the count first; a single zero byte is ``[0]``.
+Source: https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from lakebound.formats.schemas import UnreadableSchemaError
+
+Indexes = tuple[int, ...]
+_MOST_INDEXES = 32
+_MOST_BYTES = 5
+"""Of a number: with more it is beyond 32 bits."""
+
+
+def record_of(file: FileDescriptor, name: str | None) -> Descriptor:
+    """Return a message of a file.
+
+    Args:
+        file: The file.
+        name: Full name of the message; None: the first one.
+
+    Raises:
+        UnreadableSchemaError: It has no such message.
+    """
+    messages = dict(_messages(file))
+    if not messages:
+        raise UnreadableSchemaError("", "the schema has no message")
+    if name is None:
+        return next(iter(messages.values()))
+    if name not in messages:
+        raise UnreadableSchemaError("", f"the schema has no message {name}; it has {_some(messages)}")
+    return messages[name]
+
+
+def indexes_of(message: Descriptor) -> frozenset[Indexes]:
+    """Return the indexes by which a message is named.
+
+    Mostly they are one. Where a map or a group stands before a nested message, serialisers differ: in Python and Go the
+    messages that Protobuf makes of these count, in Java they do not.
+    """
+    return frozenset({_indexes(message, counts_all=True), _indexes(message, counts_all=False)})
+
+
+def message_at(file: FileDescriptor, indexes: Indexes) -> Descriptor | None:
+    """Return the message that indexes name; None where there is none."""
+    found, inside = None, [*file.message_types_by_name.values()]
+    for index in indexes:
+        if not 0 <= index < len(inside):
+            return None
+        found = inside[index]
+        inside = [*found.nested_types]
+    return found
+
+
+def read_indexes(payload: bytes) -> tuple[Indexes, int] | None:
+    """Return the indexes with which a payload begins, and where the message begins; None where it does not begin so."""
+    found = _zigzag(payload, 0)
+    if found is None:
+        return None
+    count, at = found
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= _MOST_INDEXES:
+        return None
+    indexes = []
+    for _ in range(count):
+        found = _zigzag(payload, at)
+        if found is None:
+            return None
+        indexes.append(found[0])
+        at = found[1]
+    return tuple(indexes), at
+
+
+def written(indexes: Indexes) -> bytes:
+    """Return indexes as serialisers write them."""
+    return b"\0" if indexes == (0,) else b"".join(varint(2 * number) for number in (len(indexes), *indexes))
+
+
+def varint(number: int) -> bytes:
+    """Return a number that is not negative as Protobuf writes it."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _zigzag(payload: bytes, at: int) -> tuple[int, int] | None:
+    number = 0
+    for place, byte in enumerate(payload[at : at + _MOST_BYTES]):
+        number |= (byte & 127) << 7 * place
+        if byte < 128:
+            return (number >> 1) ^ -(number & 1), at + place + 1
+    return None
+
+
+def _messages(file: FileDescriptor) -> Iterator[tuple[str, Descriptor]]:
+    waiting = [*reversed(file.message_types_by_name.values())]
+    while waiting:
+        one = waiting.pop()
+        if not is_entry(one):
+            yield one.full_name, one
+            waiting += [*reversed(one.nested_types)]
+
+
+def is_entry(message: Descriptor) -> bool:
+    """Whether a message stands for the entries of a map."""
+    return bool(message.GetOptions().map_entry)
+
+
+def _indexes(message: Descriptor, *, counts_all: bool) -> Indexes:
+    found: list[int] = []
+    one: Descriptor | None = message
+    while one is not None:
+        around: Descriptor | None = one.containing_type
+        beside = [*(one.file.message_types_by_name.values() if around is None else around.nested_types)]
+        before = beside[: [each.full_name for each in beside].index(one.full_name)]
+        unwritten = frozenset() if counts_all or around is None else _unwritten(around)
+        found.insert(0, sum(each.full_name not in unwritten for each in before))
+        one = around
+    return tuple(found)
+
+
+def _unwritten(message: Descriptor) -> frozenset[str]:
+    """Return the messages inside of a message that no ``message`` in the text defines: of maps, and of proto2's groups."""
+    entries = {one.full_name for one in message.nested_types if is_entry(one)}
+    if FileDescriptorProto.FromString(message.file.serialized_pb).syntax not in ("", "proto2"):
+        return frozenset(entries)
+    fields = (*message.fields, *message.extensions)
+    return frozenset(entries | {one.message_type.full_name for one in fields if one.type == FieldDescriptor.TYPE_GROUP})
+
+
+def _some(names: Iterable[str]) -> str:
+    named = [*names]
+    return ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")

@@ -1,0 +1,55 @@
+"""Protobuf as a format with schemas (``lakebound.formats.schemas.SchemaReader``)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from lakebound.formats.protobuf.decoder import Framed, ProtobufDecoder
+from lakebound.formats.protobuf.files import files_of
+from lakebound.formats.protobuf.mapping import columns_of_message
+from lakebound.formats.protobuf.plan import plan_of
+from lakebound.formats.protobuf.records import record_of
+from lakebound.formats.schemas import PayloadDecoder, SchemaText
+
+
+def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
+    """Return the columns of records of a schema; a ``required`` field is not nullable.
+
+    Args:
+        schema: The schema.
+        record: Full name of the message, where the schema has several; None: its first one.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
+    """
+    return columns_of_message(_message(schema, record))
+
+
+def payload_decoder(
+    writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
+) -> PayloadDecoder:
+    """Return what decodes payloads of one schema to the columns of another.
+
+    Args:
+        writer: With which the payloads were written.
+        reader: It says what becomes of fields that the writer does not have.
+        columns: What is needed: names of fields of either, and their types.
+        record: Full name of the message, where the reader has several; None: its first one.
+        is_framed: Whether payloads begin with message indexes.
+
+    Raises:
+        UnreadableSchemaError: A column cannot hold what the writer writes; it is named.
+    """
+    read = _message(reader, record)
+    written = read if writer == reader else _message(writer, read.full_name)
+    plan = plan_of(written, files_of(writer), read, columns)
+    return ProtobufDecoder(plan, Framed.of(written) if is_framed else None)
+
+
+@lru_cache(maxsize=64)
+def _message(schema: SchemaText, name: str | None) -> Descriptor:
+    return record_of(files_of(schema).added_to(DescriptorPool()), name)

@@ -1,0 +1,259 @@
+"""Records that cannot land: each has a reason, none stops the others, and none depends on them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.formats.protobuf import message_class
+
+from lakebound.formats.contract import Decoded, Problem, Records
+from lakebound.formats.kinds import SchemaFormat, decoder_of
+from lakebound.formats.protobuf.schema_reader import columns_of, payload_decoder
+from lakebound.formats.registered import KnownSchemas
+from lakebound.formats.schemas import SchemaText
+
+TEXT = """
+syntax = "proto2";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/struct.proto";
+message Order {
+  required string id = 1;
+  optional int32 n = 2;
+  optional google.protobuf.Timestamp at = 3;
+  repeated Line lines = 4;
+  map<string, Line> held = 5;
+  optional google.protobuf.Struct more = 6;
+  repeated sint64 packed = 7 [packed = true];
+  optional group Old = 8 { optional fixed32 x = 1; }
+  optional google.protobuf.Duration took = 9;
+  optional fixed64 big = 10;
+  message Line { optional string sku = 1; optional double price = 2; repeated bytes raw = 3; }
+}
+message Refund { optional string id = 1; message Part { optional int32 n = 1; } }
+"""
+SCHEMA = SchemaText("protobuf", TEXT)
+COLUMNS = columns_of(SCHEMA, None)
+ORDER = message_class(TEXT, "shop.Order")
+PLAIN = payload_decoder(SCHEMA, SCHEMA, COLUMNS, None, is_framed=False)
+FRAMED = payload_decoder(SCHEMA, SCHEMA, COLUMNS, None, is_framed=True)
+
+
+def order(**fields: Any) -> bytes:
+    made: bytes = ORDER(**{"id": "a", **fields}).SerializeToString()
+    return made
+
+
+FULL = order(
+    n=5,
+    at={"seconds": 1, "nanos": 2000},
+    lines=[{"sku": "s", "price": 1.5, "raw": [b"\xff"]}, {}],
+    held={"k": {"sku": "t"}},
+    more={"fields": {"a": {"number_value": 1.5}}},
+    packed=[1, -1, 300],
+    old={"x": 7},
+    took={"seconds": 3},
+    big=2**64 - 1,
+)
+
+
+def problem(payload: bytes, decoder: Any = PLAIN) -> Problem | None:
+    found: Decoded = decoder.decode([payload])
+    assert {len(column) for column in found.columns.values()} == {1 - len(found.problems)}
+    for name, column in found.columns.items():
+        column.validate(full=True)
+        assert column.type == COLUMNS.field(name).type
+    return found.problems.get(0)
+
+
+def field(number: int, kind: int, content: bytes) -> bytes:
+    tag = number << 3 | kind
+    return bytes([tag & 127 | 128, tag >> 7, *content]) if tag > 127 else bytes([tag, *content])
+
+
+GOOD = order()
+BOMB = b"\xff\xff\xff\xff\xff\xff\xff\xff\x0f"  # 2^60 and more bytes
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason", "told"),
+    [
+        (b"", "missing_field", "id: "),
+        (order()[:-1], "malformed_protobuf", "id has 1 bytes, and 0 are left"),
+        (GOOD + b"\x10", "malformed_protobuf", "n breaks off"),
+        (GOOD + b"\x10" + b"\xff" * 11, "malformed_protobuf", "n breaks off, or has too long a number"),
+        (GOOD + b"\x07", "malformed_protobuf", "no field of the record begins at byte 3"),
+        (GOOD + b"\x00\x01", "malformed_protobuf", "no field of the record begins at byte 3"),
+        (GOOD + b"\x0c", "malformed_protobuf", "no field of the record begins at byte 3"),
+        (GOOD + b"\x0a" + BOMB, "malformed_protobuf", "id has 1,152,921,504,606,846,975 bytes, and 0 are left"),
+        (GOOD + b"\x3a" + BOMB, "malformed_protobuf", "packed has"),
+        (GOOD + field(2000, 2, BOMB), "malformed_protobuf", "field 2000 has"),
+        (GOOD + b"\x22\x03\x0a\x05a", "malformed_protobuf", "lines.sku has 5 bytes"),
+        (GOOD + b"\x43\x0d\x01\x00\x00\x00", "malformed_protobuf", "old does not end"),
+        (GOOD + b"\x43\x4c", "malformed_protobuf", "old ends as field 9 does"),
+        (GOOD + b"\x3a\x01\xff", "malformed_protobuf", ""),
+        (GOOD + field(2000, 3, b"") * 101 + field(2000, 4, b"") * 101, "malformed_protobuf", "100 levels"),
+        (b"\x0a\x01\xff", "not_utf8", "id: "),
+        (order(lines=[{}, {"sku": "b"}]).replace(b"\x0a\x01b", b"\x0a\x01\xff"), "not_utf8", "lines.element.sku: "),
+        (order(held={"k": {"sku": "b"}}).replace(b"\x0a\x01b", b"\x0a\x01\xff"), "not_utf8", "held.value.sku: "),
+        (order(held={"b": {}}).replace(b"\x0a\x01b", b"\x0a\x01\xff"), "not_utf8", "held.key: "),
+        (order(at={"nanos": -1}), "does_not_fit", "at: 0 seconds and -1 nanoseconds"),
+        (order(at={"nanos": 10**9}), "does_not_fit", "at: "),
+        (order(at={"seconds": 253_402_300_800}), "does_not_fit", "at: "),
+        (order(at={"seconds": -62_135_596_801}), "does_not_fit", "at: "),
+        (order(at={"seconds": 2**63 - 1}), "does_not_fit", "at: "),
+        (order(took={"seconds": 1, "nanos": -1}), "does_not_fit", "took: "),
+        (order(took={"seconds": -(2**63)}), "does_not_fit", "took: "),
+        (order(more={"fields": {"a": {"number_value": float("nan")}}}), "does_not_fit", "more: it cannot be written as JSON"),
+    ],
+)
+def test_what_cannot_land_has_a_reason(payload: bytes, reason: str, told: str) -> None:
+    found = problem(payload)
+    assert found is not None
+    assert found.reason == reason
+    assert told in found.detail
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        FULL,
+        GOOD + field(2000, 2, b"\x03abc") + field(2001, 0, b"\x05") + field(2002, 3, b"") + field(2002, 4, b""),  # unknown
+        GOOD + b"\x12\x01x",  # a known number as another kind of field is unknown
+        GOOD + field(2000, 3, b"") * 99 + field(2000, 4, b"") * 99,
+        order(lines=[{"sku": "x" * 10_000_000}]),
+        order(packed=range(100_000)),
+        order(lines=[{}] * 10_000),
+        order(took={"seconds": -1, "nanos": -1}),
+    ],
+)
+def test_what_is_unusual_lands(payload: bytes) -> None:
+    assert problem(payload) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "reason", "told"),
+    [
+        (b"\x00", None, ""),
+        (b"\x02\x00", None, ""),
+        (b"\x02\x80\x00", None, ""),
+        (b"\x02\x02", "other_message", "the record is a shop.Refund, and shop.Order is read"),
+        (b"\x04\x02\x00", "other_message", "shop.Refund.Part"),
+        (b"\x04\x00\x04", "other_message", "shop.Order.Line"),
+        (b"\x02\x04", "no_message_indexes", "[2]"),
+        (b"\x02\x01", "no_message_indexes", "[-1]"),
+        (b"", "no_message_indexes", "cut or wrong"),
+        (b"\x01", "no_message_indexes", "cut or wrong"),
+        (b"\x04\x00", "no_message_indexes", "cut or wrong"),
+        (b"\xfe\xff\xff\xff\x0f", "no_message_indexes", "cut or wrong"),
+        (b"\xff" * 20, "no_message_indexes", "cut or wrong"),
+    ],
+)
+def test_message_indexes(start: bytes, reason: str | None, told: str) -> None:
+    found = problem(start + (GOOD if reason is None else b""), FRAMED)
+    assert (found.reason if found else None) == reason
+    assert told in (found.detail if found else "")
+
+
+@pytest.mark.parametrize("name", ["shop.Refund", "shop.Refund.Part", "shop.Order.Line"])
+def test_another_message_than_the_first_is_named(name: str) -> None:
+    starts = {
+        "shop.Refund": [b"\x02\x02"],
+        "shop.Refund.Part": [b"\x04\x02\x00"],
+        "shop.Order.Line": [b"\x04\x00\x04", b"\x04\x00\x00"],
+    }
+    columns = columns_of(SCHEMA, name)
+    decoder = payload_decoder(SCHEMA, SCHEMA, columns, name, is_framed=True)
+    for start in starts[name]:  # with and without the messages of a map and of a group
+        assert not decoder.decode([start]).problems
+    found = decoder.decode([b"\x00"]).problems[0]
+    assert found == Problem("other_message", f"the record is a shop.Order, and {name} is read")
+
+
+def test_a_record_never_depends_on_its_neighbours() -> None:
+    """Each mutation of a full record is as it is alone, and Protobuf's own class agrees on which are messages."""
+    rnd = random.Random(7)
+    payloads = [_mutated(FULL, rnd) for _ in range(1_500)]
+    together = PLAIN.decode(payloads)
+    rows = pa.table(dict(together.columns)).to_pylist()
+    assert len(rows) == len(together.good)
+    by_place = dict(zip(together.good, rows, strict=True))
+    refused = 0
+    for at, payload in enumerate(payloads):
+        alone = PLAIN.decode([payload])
+        assert together.problems.get(at) == alone.problems.get(0)
+        if at in by_place:
+            assert repr(pa.table(dict(alone.columns)).to_pylist()[0]) == repr(by_place[at])
+        refused += alone.problems.get(0, Problem("", "")).reason == "malformed_protobuf"
+        assert _is_message(payload) == (alone.problems.get(0, Problem("", "")).reason != "malformed_protobuf")
+    assert 200 < refused < 1_400
+
+
+def test_random_bytes_stop_nothing() -> None:
+    rnd = random.Random(3)
+    payloads = [rnd.randbytes(rnd.randrange(60)) for _ in range(2_000)]
+    for decoder in (PLAIN, FRAMED):
+        found = decoder.decode([*payloads, b"\x00" + GOOD, GOOD])
+        assert all(one.reason and one.detail for one in found.problems.values())
+        assert sum(at not in found.problems for at in (2_000, 2_001)) == 1
+
+
+def _is_message(payload: bytes) -> bool:
+    try:
+        ORDER.FromString(payload)
+    except Exception:
+        return False
+    return True
+
+
+def _mutated(payload: bytes, rnd: random.Random) -> bytes:
+    made = bytearray(payload)
+    for _ in range(rnd.choice((0, 1, 1, 2, 5))):
+        at = rnd.randrange(len(made))
+        how = rnd.randrange(5)
+        if how == 0:
+            made[at] ^= 1 << rnd.randrange(8)
+        elif how == 1:
+            del made[at : at + rnd.randrange(1, 4)]
+        elif how == 2:
+            made[at:at] = rnd.randbytes(rnd.randrange(1, 4))
+        elif how == 3:
+            del made[at:]
+        else:
+            made += made[: rnd.randrange(len(made))]
+        if not made:
+            break
+    return bytes(made)
+
+
+def test_records_of_a_registry_are_read_by_their_ids_and_keys_too() -> None:
+    known = KnownSchemas(writers=((1, SCHEMA),), refused=((2, "it is away"),))
+    frame = b"\0\0\0\0\x01"
+    values = (frame + b"\0" + FULL, None, b"\0\0\0\0\x02x", frame + b"\x02\x02", frame + b"\0" + GOOD, b"\0\0\0\0\x09", b"")
+    for of_keys in (False, True):
+        form = SchemaFormat(COLUMNS, SCHEMA, None, known, of_keys)
+        others: tuple[bytes | None, ...] = (b"other",) * len(values)
+        records = Records(values, others) if of_keys else Records(others, values)
+        found = decoder_of(form).decode(records)
+        assert {at: one.reason for at, one in found.problems.items()} == {
+            1: "null_value", 2: "schema_does_not_fit", 3: "other_message", 5: "unknown_schema", 6: "no_schema_id",
+        }  # fmt: skip
+        assert found.columns["n"].to_pylist() == [5, None]
+
+
+def test_records_without_a_frame_are_read_with_the_schema_of_the_project() -> None:
+    found = decoder_of(SchemaFormat(COLUMNS, SCHEMA)).decode(Records((None, None, None), (FULL, None, GOOD)))
+    assert {at: one.reason for at, one in found.problems.items()} == {1: "null_value"}
+    assert found.columns["n"].to_pylist() == [5, None]
+
+
+def test_no_records_give_no_rows() -> None:
+    found = PLAIN.decode([])
+    assert (found.problems, found.count) == ({}, 0)
+    assert {name: (len(column), column.type) for name, column in found.columns.items()} == {
+        one.name: (0, one.type) for one in COLUMNS
+    }
