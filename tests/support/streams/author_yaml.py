@@ -159,6 +159,7 @@ WHOLE: dict[str, Any] = {
     "approvers": ["ada"],
     "owners": ["team"],
 }
+_NEEDED = ("pipeline", "topics", "connection", "value", "freshness", "transform", "tables")
 INSTALLATION = """\
 spark_profiles: {small: {max_cores: 2}}
 secrets:
@@ -169,7 +170,7 @@ secrets:
 def problems_of(settings: Settings, body: dict[str, Any]) -> list[str]:
     """Return what is wrong with a pipeline's file that says this."""
     (settings.pipelines.parent / "installation.yaml").write_text(INSTALLATION)
-    (settings.pipelines / "orders.yaml").write_text(yaml.safe_dump(body))
+    (settings.pipelines / "orders.yaml").write_text(yaml.dump(body, Dumper=yaml.CSafeDumper))
     return load_pipelines(settings).problems
 
 
@@ -179,12 +180,21 @@ def bodies() -> Iterator[dict[str, Any]]:
     yield copy.deepcopy({**WHOLE, "connection": {**WHOLE["connection"], "sasl": _TOKENS}})
 
 
+def parts_for(field: str) -> Iterator[dict[str, Any]]:
+    """Yield of the right YAML what a field stands in, which is right as well: the whole takes three times as long to read."""
+    part = field.split(".")[0]
+    for body in bodies():
+        if part != "connection":
+            body["connection"] = {"bootstrap_servers": body["connection"]["bootstrap_servers"]}
+        yield {key: body[key] for key in body if key in (*_NEEDED, part)}
+
+
 def with_value(field: str, value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the right YAML with this value in each place of the field; a server keeps its secret, and so goes elsewhere."""
+    """Yield right YAML with this value in each place of the field; a server keeps its secret, and so goes elsewhere."""
     is_found = False
     if field.endswith(".env"):
         field, value = field.removesuffix(".env"), {"env": value}
-    for body in bodies():
+    for body in parts_for(field):
         for place, key in _places(body, field.split(".")):
             before = place[key]
             if isinstance(before, list) and not isinstance(value, list):

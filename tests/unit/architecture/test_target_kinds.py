@@ -30,6 +30,9 @@ NAMING = {
 
 def named_in(file: Path) -> set[str]:
     """Return the keys that a module names, as an attribute or as a text."""
+    text = file.read_text()
+    if not any(key in text for key in KEYS):
+        return set()
     nodes = nodes_of(file)
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     return KEYS & (

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from tests.support.streams.author_yaml import RULES, Rule, bodies, problems_of, with_value
+from tests.support.streams.author_yaml import RULES, Rule, bodies, parts_for, problems_of, with_value
 from tests.support.streams.pipeline_files import settings
 
 from lakebound.settings import Settings
@@ -103,6 +103,9 @@ def test_no_text_in_any_field_opens_anything_or_breaks_the_reader(settings: Sett
 
 def test_the_yaml_of_these_tests_is_right(settings: Settings) -> None:
     assert [problems_of(settings, body) for body in bodies()] == [[], []]
+    parts = {field.split(".")[0]: [*parts_for(field)] for field in RULES}
+    assert len(parts) > 15
+    assert [problems for part in parts.values() for body in part if (problems := problems_of(settings, body))] == []
 
 
 def _text_fields(model: type[BaseModel], keys: tuple[str, ...] = ()) -> Iterator[str]:
