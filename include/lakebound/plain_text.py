@@ -1,6 +1,6 @@
 """Text that others wrote, so that whoever shows it reads it as text: no link, no image, no call to everybody. Pure.
 
-HTML has ``html.escape``, a terminal ``lakebound.cli.output.printable``.
+HTML has ``html.escape``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,18 @@ _OF_MARKDOWN = re.compile(r"[\\`*_{}\[\]()<>#+\-.!|~&=:@]")
 _CALLS = re.compile(r"@(?=(?:everyone|here|channel|all|team)\b)", re.IGNORECASE)
 _IN_CHATS = {"<": "\u2039", ">": "\u203a"}
 _LINK = re.compile(r"\](?=[(\[])")
+
+
+def visible_text(text: str, keep: str = "") -> str:
+    """Return a text in which every character is seen, and does nothing else to a terminal or a log; others are escaped.
+
+    Args:
+        text: Whatever somebody wrote.
+        keep: Further characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else char.encode("unicode_escape").decode() for char in text)
 
 
 def markdown_text(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from typer.core import TyperGroup
 from lakebound.control.private_files import refusal
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
+from lakebound.plain_text import visible_text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -53,8 +53,8 @@ def show(text: str) -> None:
     typer.echo(printable(text))
 
 
-_JOINERS = "\u200c\u200d"
-"""Persian words and many emoji have them."""
+_KEPT = "\u200c\u200d" + "".join(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+"""Joiners, which Persian words and many emoji have, and other spaces than " ", such as that of Japanese."""
 
 
 def printable(text: str, *, lines: bool = True) -> str:
@@ -64,18 +64,7 @@ def printable(text: str, *, lines: bool = True) -> str:
         text: It may quote records, which may hold anything.
         lines: Keep ends of lines and tabs; else they are escaped, too.
     """
-    # Most text is. Other spaces than " ", such as that of Japanese, are none of Python's printable characters.
-    if text.isprintable():
-        return text
-    return "".join(char if _is_shown(char) or (lines and char in "\n\t") else _escaped(char) for char in text)
-
-
-def _is_shown(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs" or char in _JOINERS
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode()
+    return visible_text(text, keep=_KEPT + "\n\t" if lines else _KEPT)
 
 
 def print_json(body: Any) -> None:

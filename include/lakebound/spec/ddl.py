@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakebound.spec.same_names import as_compared
+
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*')|([A-Za-z_0-9]+)|([<>(),:])|(\S))")
 KNOWN_TYPES = (
     "ARRAY",
@@ -245,7 +247,7 @@ def _doubles(columns: tuple[DdlColumn, ...]) -> Iterator[str]:
     for column in columns:
         if column.name == "_kafka":
             yield "column _kafka: the name is reserved; Lakebound writes a row's topic, partition and offset there"
-        folded = column.name.casefold()
+        folded = as_compared(column.name)
         if seen.get(folded) == column.name:
             yield f"column {column.name} is declared twice"
         elif folded in seen:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from lakebound.plain_text import visible_text
 from lakebound.spec.mistakes import field_name, secret_keys
 from lakebound.spec.yaml_source import Mistake
 
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST_NAME, _LONGEST_LINE = 300, 2000
 
 
@@ -24,7 +23,7 @@ def problem_line(path: Path, mistake: Mistake) -> str:
 
 def shown_line(text: str) -> str:
     """Return a text as one line that a terminal and a log show as it is: names in it, and of files, may be anything."""
-    return _shortened(_UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text), _LONGEST_LINE)
+    return _shortened(visible_text(text), _LONGEST_LINE)
 
 
 def _shortened(text: str, most: int) -> str:

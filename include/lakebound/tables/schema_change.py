@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
+from lakebound.spec.same_names import as_compared
 from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.renames import likely_renames, question
 from lakebound.tables.schemas import normalise_schema, unusable_names
@@ -157,7 +158,7 @@ class _Comparison:
 
     def _fields(self, path: Path, found: list[pa.Field], wanted: list[pa.Field]) -> None:
         known = {one.name: one.type for one in found}
-        folded = {one.name.casefold(): one.name for one in found}
+        folded = {as_compared(one.name): one.name for one in found}
         kept = {one.name for one in wanted}
         lost = {name: kind for name, kind in known.items() if name not in kept}
         former = likely_renames(lost, {one.name: one.type for one in wanted if one.name not in known})
@@ -165,8 +166,8 @@ class _Comparison:
             here = (*path, one.name)
             if one.name in known:
                 self._types(here, known[one.name], one.type)
-            elif one.name.casefold() in folded:
-                self._differ(here, f"differs from {folded[one.name.casefold()]} in the table by upper and lower case only")
+            elif as_compared(one.name) in folded:
+                self._differ(here, f"differs from {folded[as_compared(one.name)]} in the table by upper and lower case only")
             else:
                 self._missing(Addition(here, one.type, former.get(one.name)))
 

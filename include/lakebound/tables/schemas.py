@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
+from lakebound.spec.same_names import as_compared
 from lakebound.spec.table import PartitionField
 from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.type_names import type_name
@@ -90,7 +91,7 @@ def unusable_names(table_format: str, names: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     folded: dict[str, str] = {}
     for name in names:
-        other = folded.setdefault(name.casefold(), name)
+        other = folded.setdefault(as_compared(name), name)
         if other != name:
             found[name] = f"differs from {other} by upper and lower case only: give one of them another name"
         elif (problem := rules.unusable_name(name)) is not None:

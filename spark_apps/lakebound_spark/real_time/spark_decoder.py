@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.same_names import as_compared
 from lakebound.spec.value import BytesValueSpec, JsonValueSpec
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, VALUE, kafka_struct, value_schema
 from lakebound_spark.batch.landable import outside_years, some_field
@@ -75,7 +76,7 @@ def make_spark_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Spar
 
 def _unused_name(schema: StructType) -> str:
     """Return the field into which Spark puts a text that it cannot decode; no field of the records has its name."""
-    name, taken = "_corrupt_record", {field.name.casefold() for field in schema.fields}
+    name, taken = "_corrupt_record", {as_compared(field.name) for field in schema.fields}
     while name in taken:
         name = f"_{name}"
     return name

@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from tests.support.streams.command_line import answer, lakebound, settings
 from tests.support.worlds.foreign_checkpoints import OTHER, QUERY, Foreign, commit, files, offsets, table
 from tests.support.worlds.recorded_streams import recording
 
+from lakebound.inspection.doctor.foreign import delta_history
 from lakebound.inspection.doctor.foreign import reading as foreign_reading
 from lakebound.inspection.doctor.foreign.doctor import examine_checkpoint
 from lakebound.inspection.doctor.foreign.reading import BadTableNameError, NotACheckpointError, read_foreign
@@ -177,3 +179,13 @@ def test_the_command_says_what_it_needs(tmp_path: Path, settings: Settings) -> N
     lakebound("doctor", "orders", "--table", "delta:/lake", code=2)
     lakebound("doctor", "orders", "--checkpoint", str(tmp_path), code=2)
     lakebound("doctor", "--checkpoint", str(tmp_path / "nowhere"), "--table", "delta:/lake", code=1)
+
+
+@pytest.mark.parametrize("other", ["a text", 7, None, [], [{"mode": "Overwrite"}], {"mode": ["Overwrite"]}, {"version": {}}])
+@pytest.mark.parametrize("operation", ["RESTORE", "DELETE", "WRITE", "STREAMING UPDATE", None, ["WRITE"]])
+def test_whatever_a_writer_says_of_itself_is_read(operation: Any, other: Any) -> None:
+    info = {"commitInfo": {"operation": operation, "operationParameters": other, "operationMetrics": other, "timestamp": other}}
+    commit = json.dumps({"txn": {"appId": "query", "version": 3}}) + "\n" + json.dumps(info, separators=(",", ":"))
+    found = delta_history.history_of("delta:/lake/main", iter([(4, commit.replace('{"txn": ', '{"txn":'))]))
+    assert found.epochs == {"query": 3}
+    assert len(found.commits) == (operation == "STREAMING UPDATE")

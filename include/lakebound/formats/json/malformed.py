@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any
 
+from lakebound.plain_text import visible_text
+
 MOST_LEVELS = 998
 """Of objects and arrays within each other that are read: those that Spark's reader takes (Jackson's ``DEFAULT_MAX_DEPTH``)."""
 MOST_SHOWN = 60
@@ -95,7 +97,7 @@ def _at(text: str, position: int) -> str:
         name = one[1][:MOST_SHOWN] if one[2] else name
     if name is None:
         return number
-    return f"{name if name.isprintable() else ascii(name)}: {number}"
+    return f"{visible_text(name)}: {number}"
 
 
 def _kind(found: Any) -> str:

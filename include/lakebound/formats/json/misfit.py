@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lakebound.plain_text import visible_text
+
 MOST_NAMED = 3
 """Number of fields that are named; then the text says that there are more."""
 MOST_SHOWN = 60
@@ -46,7 +48,7 @@ class MisfitError(ValueError):
 
 def names_told(names: Sequence[str]) -> str:
     """Return names of a record's fields in one line: a record may have any number of any length."""
-    told = ", ".join((name if name.isprintable() else ascii(name))[:MOST_SHOWN] for name in names[:_MOST_NAMES])
+    told = ", ".join(visible_text(name)[:MOST_SHOWN] for name in names[:_MOST_NAMES])
     return told if len(names) <= _MOST_NAMES else f"{told} and {len(names) - _MOST_NAMES} more"
 
 

@@ -16,6 +16,7 @@ from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import keys_of, read_index, read_records
 from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound.operations.release.released import released_offsets
+from lakebound.plain_text import visible_text
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
@@ -124,7 +125,7 @@ def escaped(value: bytes | str | None, most: int = SHOWN_BYTES, most_chars: int 
         return None
     raw = value.encode(errors="backslashreplace") if isinstance(value, str) else value
     text = raw[:most].decode("utf-8", "backslashreplace")
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    shown = visible_text(text)
     cut = shown if most_chars is None else shown[:most_chars]
     return cut + ("…" if len(raw) > most or len(cut) < len(shown) else "")
 

@@ -16,6 +16,7 @@ from lakebound.formats.epoch_units import Unit
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import map_values
 from lakebound.spec.draft.wire_format import WireFormat, wire_format_of
+from lakebound.spec.same_names import as_compared
 
 MOST_FIELDS = 200
 """An object with more different fields is kept as text."""
@@ -120,7 +121,7 @@ def unfit_name(name: str, *, is_top: bool) -> str | None:
     """
     if not _TAKEN.fullmatch(name):
         return "a table cannot have a column of this name"
-    if is_top and name.casefold() == "_kafka":
+    if is_top and as_compared(name) == "_kafka":
         return "Lakebound uses this name for the source of a row"
     return None
 
@@ -147,10 +148,10 @@ def _columns_of(fields: dict[str, Seen], *, top: bool = True) -> tuple[dict[str,
     for name, seen in fields.items():
         if (problem := unfit_name(name, is_top=top)) is not None:
             left_out.append(f"{name[:60] if _TAKEN.fullmatch(name) else repr(name[:60])}: {problem}")
-        elif name.casefold() in folded:
-            left_out.append(f"{name}: differs from {folded[name.casefold()]} only in upper and lower case")
+        elif as_compared(name) in folded:
+            left_out.append(f"{name}: differs from {folded[as_compared(name)]} only in upper and lower case")
         else:
-            folded[name.casefold()] = name
+            folded[as_compared(name)] = name
             kept[name] = seen
     return kept, left_out
 

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lakebound.plain_text import visible_text
 from lakebound.spec.ddl import DdlColumn, DdlType, UnclearDdlError, read_columns
 from lakebound.spec.draft.inference import as_object, ddl_name, proposed_type, unfit_name
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import varying_keys
+from lakebound.spec.same_names import as_compared
 from lakebound.spec.value import JsonValueSpec, ValueSpec
 
 MOST_FIELDS = 20
@@ -121,15 +123,8 @@ def shown_name(name: str) -> str:
 
     In angle brackets, Slack reads who is to be called (``<!channel>``) and where a link leads.
     """
-    is_plain = name.isprintable() and "<" not in name and ">" not in name
-    told = name if is_plain else "".join(map(_shown_character, name))
+    told = visible_text(name).replace("<", "\\x3c").replace(">", "\\x3e")
     return told if len(told) <= MOST_NAME_CHARACTERS else f"{told[: MOST_NAME_CHARACTERS - 1]}…"
-
-
-def _shown_character(char: str) -> str:
-    if char in "<>":
-        return f"\\x{ord(char):02x}"
-    return char if char.isprintable() else char.encode("unicode_escape", "replace").decode()
 
 
 def in_yaml(name: str) -> str:
@@ -152,7 +147,7 @@ def _as_property(ddl: str) -> str:
 
 def _in_object(seen: Seen, columns: tuple[DdlColumn, ...], path: tuple[str, ...]) -> Iterator[UnknownField]:
     known = {column.name: column for column in columns}
-    folded = {name.casefold(): name for name in known}
+    folded = {as_compared(name): name for name in known}
     unknown = {name: inside for name, inside in seen.fields.items() if name not in known}
     data = varying_keys(unknown, seen.kinds["object"])
     if data:
@@ -169,8 +164,8 @@ def _in_object(seen: Seen, columns: tuple[DdlColumn, ...], path: tuple[str, ...]
             continue
         found = UnknownField(".".join(own), records=inside.present)
         problem = unfit_name(name, is_top=not path)
-        if problem is None and name.casefold() in folded:
-            problem = f"it differs from {shown_name(folded[name.casefold()])} only in upper and lower case"
+        if problem is None and as_compared(name) in folded:
+            problem = f"it differs from {shown_name(folded[as_compared(name)])} only in upper and lower case"
         yield replace(found, problem=problem) if problem is not None else replace(found, type=_proposed(name, inside))
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from lakebound.spec.same_names import as_compared
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.format_rules import FormatRules
@@ -63,7 +64,7 @@ class IcebergRules(FormatRules):
 
     def unusable_name(self, name: str) -> str | None:
         """Return why a column cannot have a name."""
-        if name.casefold() not in _COLUMNS_OF_SPARK:
+        if as_compared(name) not in _COLUMNS_OF_SPARK:
             return None
         return "has the name of a column that Spark adds to each Iceberg table: give it another name"
 

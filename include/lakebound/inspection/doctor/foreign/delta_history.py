@@ -86,7 +86,7 @@ def _actions(text: str) -> Mapping[str, dict[str, Any]]:
 
 
 def _removal(version: int, info: Mapping[str, Any]) -> Removal | None:
-    operation, parameters = str(info.get("operation", "")), info.get("operationParameters") or {}
+    operation, parameters = str(info.get("operation", "")), _object(info, "operationParameters")
     if operation == "RESTORE":
         kept = str(parameters.get("version", ""))
         return Removal(operation, version, str(version), _time(info), int(kept) if kept.isdecimal() else -1)
@@ -97,8 +97,14 @@ def _removal(version: int, info: Mapping[str, Any]) -> Removal | None:
 
 
 def _rows(info: Mapping[str, Any]) -> int | None:
-    rows = str((info.get("operationMetrics") or {}).get("numOutputRows", ""))
+    rows = str(_object(info, "operationMetrics").get("numOutputRows", ""))
     return int(rows) if rows.isdecimal() else None
+
+
+def _object(info: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object of what a writer says of itself: any writer may put anything there."""
+    found = info.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _time(info: Mapping[str, Any]) -> int:
