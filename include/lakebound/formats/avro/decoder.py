@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from lakebound.formats.avro.bytes_read import MalformedError
 from lakebound.formats.avro.makers import Struct
-from lakebound.formats.avro.making import Making
-from lakebound.formats.avro.many import ZEROS, Chosen, Lanes, read_many
+from lakebound.formats.avro.making import ZEROS, Chosen, Making
+from lakebound.formats.avro.many import Lanes, read_many
 from lakebound.formats.avro.resolution import Resolved
 from lakebound.formats.avro.shape import Part
 from lakebound.formats.avro.single import Found, SingleReader, write_down
@@ -41,7 +41,8 @@ class AvroDecoder:
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads."""
-        pieces = [self._decoded(piece) for piece in _pieces(payloads)]
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        pieces = [self._decoded(payloads[first:last], lengths[first:last]) for first, last in _pieces(lengths)]
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:
@@ -54,23 +55,22 @@ class AvroDecoder:
         names = self._columns.names
         return Decoded({name: pa.concat_arrays([one.columns[name] for one in pieces]) for name in names}, problems, first)
 
-    def _decoded(self, payloads: Sequence[bytes]) -> Decoded:
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    def _decoded(self, payloads: Sequence[bytes], lengths: Numbers) -> Decoded:
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        raw = b"".join((*payloads, _BEHIND))
-        data, tape = np.frombuffer(raw, np.uint8), Tape(self._resolved.wanted)
-        places, usable = np.empty(0, np.int64), np.empty(0, np.bool_)
+        making = Making(b"".join([*payloads, _BEHIND]), Tape(self._resolved.wanted))
+        usable = np.zeros(len(payloads), np.bool_)
         if len(payloads) >= _FEW:
-            places = np.arange(len(payloads))
-            usable = read_many(self._part, Lanes(data, starts.copy(), ends.copy(), len(data) - ZEROS), tape)
+            usable = read_many(self._part, Lanes(making.data, making.words, starts.copy(), ends.copy()), making.tape)
+        places = np.arange(len(payloads))
         problems: dict[int, Problem] = {}
-        if not len(usable) or not usable.all():
-            left = np.setdiff1d(np.arange(len(payloads)), places[usable])
+        if not usable.all():
+            left = np.flatnonzero(~usable)
             records = zip(left.tolist(), starts[left].tolist(), ends[left].tolist(), strict=True)
-            alone = self._one_by_one(raw, records, tape, problems)
+            alone = self._one_by_one(making, records, problems)
+            if len(payloads) < _FEW:
+                places, usable = places[:0], usable[:0]
             places, usable = np.concatenate([places, alone]), np.concatenate([usable, np.ones(len(alone), np.bool_)])
-        making = Making(data, tape)
         arrays = self._arrays(making, np.arange(len(places)))
         for row, problem in making.wrong.items():
             if usable[row]:
@@ -78,20 +78,18 @@ class AvroDecoder:
                 usable[row] = False
         return Decoded(dict(zip(self._columns.names, _kept(arrays, places, usable), strict=True)), problems, len(payloads))
 
-    def _one_by_one(
-        self, raw: bytes, records: Iterable[tuple[int, int, int]], tape: Tape, problems: dict[int, Problem]
-    ) -> Numbers:
+    def _one_by_one(self, making: Making, records: Iterable[tuple[int, int, int]], problems: dict[int, Problem]) -> Numbers:
         """Read records by themselves; return the positions of those that could be read."""
         found: Found = {}
         read = []
         for place, start, end in records:
             try:
-                self._single.read(raw, start, end, found)
+                self._single.read(making.raw, start, end, found)
             except MalformedError as exc:
                 problems[place] = Problem("malformed_avro", str(exc))
             else:
                 read.append(place)
-        write_down(found, tape, self._resolved.lists)
+        write_down(found, making.tape, self._resolved.lists)
         return np.array(read, np.int64)
 
     def _arrays(self, making: Making, rows: Numbers) -> list[pa.Array]:
@@ -106,20 +104,20 @@ class AvroDecoder:
 
 def _kept(arrays: Sequence[pa.Array], places: Numbers, usable: Chosen) -> Sequence[pa.Array]:
     """Return the usable rows of columns, in the order of their records."""
-    rows = np.flatnonzero(usable)
-    order = rows[np.argsort(places[rows], kind="stable")]
-    if len(order) == len(places) and (order[1:] > order[:-1]).all():
+    in_order = bool((places[1:] > places[:-1]).all())
+    if in_order and usable.all():
         return arrays
-    taken = pa.array(order)
+    rows = np.flatnonzero(usable)
+    taken = pa.array(rows if in_order else rows[np.argsort(places[rows])])
     return [array.take(taken) for array in arrays]
 
 
-def _pieces(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+def _pieces(lengths: Numbers) -> Iterator[tuple[int, int]]:
     """Cut payloads so that number and bytes of a piece are bounded; a longer one is a piece of its own."""
-    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
+    ends = np.cumsum(lengths)
     first = before = 0
-    while first < len(payloads):
+    while first < len(lengths):
         last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
         last = max(last, first + 1)
-        yield payloads[first:last]
+        yield first, last
         first, before = last, int(ends[last - 1])

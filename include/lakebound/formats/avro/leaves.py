@@ -115,7 +115,7 @@ def _of_whole(writer: Primitive, meaning: Logical | None, read_as: Logical | Non
     name = meaning.name if meaning is not None else ""
     if kind in _WHOLE:
         factor, divisor = _ratio(meaning, read_as)
-        return numbers.whole_numbers(kind, name_of(kind), factor, divisor)
+        return numbers.whole_numbers(64 if writer.kind == "long" else 32, kind, name_of(kind), factor, divisor)
     if name == "date":
         return numbers.days if kind == pa.date32() else None
     per_second = _PER_SECOND.get(name.rpartition("-")[2], 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,12 @@ import pyarrow as pa
 from lakebound.formats.avro.tape import Numbers, Tape
 from lakebound.formats.contract import Problem
 
+ZEROS = 16
+"""Bytes that have to lie behind the last record: more than one number takes."""
+FEW = 200
+"""Values that Python cuts out faster than Arrow."""
 Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
 Chosen = npt.NDArray[np.bool_]
 
 
@@ -21,14 +27,24 @@ class Making:
     """Columns of records that were read.
 
     Attributes:
-        data: Bytes of all records, and zeros.
+        raw: Bytes of all records, and zeros.
         tape: What was read.
         wrong: What is wrong with records, by their number; of several things the first one.
     """
 
-    data: Bytes
+    raw: bytes
     tape: Tape
     wrong: dict[int, Problem] = field(default_factory=dict)
+
+    @cached_property
+    def data(self) -> Bytes:
+        """The bytes as numbers."""
+        return np.frombuffer(self.raw, np.uint8)
+
+    @cached_property
+    def words(self) -> Words:
+        """The eight bytes that begin at each byte, the first one the least."""
+        return np.ndarray((len(self.raw) - 7,), "<u8", self.raw, strides=(1,))
 
     def note(self, bad: Chosen, owners: Numbers, path: str, told: Callable[[int], str], reason: str = "does_not_fit") -> None:
         """Note values that do not fit.
@@ -40,6 +56,8 @@ class Making:
             told: Says of a value, by its position, what is wrong with it.
             reason: Of the problem.
         """
+        if not np.count_nonzero(bad):
+            return
         for at in np.flatnonzero(bad).tolist():
             owner = int(owners[at])
             if owner not in self.wrong:
@@ -47,19 +65,21 @@ class Making:
 
     def fixed(self, starts: Numbers, size: int) -> Bytes:
         """Return the bytes that begin at positions: as many rows, and size columns."""
-        return self.data[np.minimum(starts, len(self.data) - size)[:, None] + np.arange(size)]
+        count = -(-size // 8)
+        starts = np.minimum(starts, len(self.words) - 8 * count + 7)
+        return np.stack([self.words[starts + 8 * at] for at in range(count)], axis=1).view(np.uint8)[:, :size]
 
     def binary(self, spans: Numbers) -> pa.Array:
         """Return the bytes between positions; no two spans share a byte."""
+        if len(spans) < FEW:
+            return pa.array([self.raw[first:last] for first, last in spans.tolist()], pa.binary())
         take = np.arange(0, spans.size, 2)
         offsets = spans.ravel()
-        if not len(spans):
-            return pa.array([], pa.binary())
         if (offsets[1:] < offsets[:-1]).any():
             order = np.argsort(spans[:, 0], kind="stable")
             offsets = spans[order].ravel()
             take[order] = take.copy()
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self.data)]
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self.raw)]
         # Every other value is what lies between two spans.
         return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers).take(pa.array(take))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lakebound.formats.avro.making import ZEROS, Bytes, Chosen, Words
 from lakebound.formats.avro.shape import (
     ChoicePart,
     FixedPart,
@@ -25,13 +26,16 @@ from lakebound.formats.avro.shape import (
 )
 from lakebound.formats.avro.tape import Numbers, Tape
 
-ZEROS = 16
-"""Bytes that have to lie behind the last record: more than one number takes."""
 _FEW = 12
 """Records of which it is not worth while to read an item at once."""
 _USUAL_ITEMS = 4
 """Of a list, that are read at once even in few records."""
-Chosen = npt.NDArray[np.bool_]
+_HIGH_BITS = np.uint64(0x8080808080808080)
+"""Of eight bytes; a byte without it is a number's last."""
+_TOGETHER = tuple(
+    (np.uint64(keep), shift) for keep, shift in ((0x007F007F007F007F, 1), (0x00003FFF00003FFF, 2), (0x0FFFFFFF, 4))
+)
+"""Seven bits of each of eight bytes become 14 of each of four, and so on: which stay, and how far the others move."""
 
 
 class Lanes:
@@ -39,19 +43,20 @@ class Lanes:
 
     Attributes:
         data: Bytes of all records, and zeros.
+        words: The eight bytes that begin at each of them.
         at: Of each record.
         end: Of each record; ``sink`` for one that is left.
         sink: Behind the last record.
     """
 
-    __slots__ = ("at", "data", "end", "sink")
+    __slots__ = ("at", "data", "end", "sink", "words")
 
-    def __init__(self, data: npt.NDArray[np.uint8], at: Numbers, end: Numbers, sink: int) -> None:
-        self.data, self.at, self.end, self.sink = data, at, end, sink
+    def __init__(self, data: Bytes, words: Words, at: Numbers, end: Numbers) -> None:
+        self.data, self.words, self.at, self.end, self.sink = data, words, at, end, len(data) - ZEROS
 
     def some(self, chosen: Numbers) -> Lanes:
         """Return a copy of some of them."""
-        return Lanes(self.data, self.at[chosen], self.end[chosen], self.sink)
+        return Lanes(self.data, self.words, self.at[chosen], self.end[chosen])
 
     def put(self, chosen: Numbers, some: Lanes) -> None:
         """Go on where a copy of some of them is."""
@@ -59,7 +64,7 @@ class Lanes:
 
     def leave(self, which: Chosen) -> bool:
         """Leave records; return whether there is one."""
-        if not which.any():
+        if not np.count_nonzero(which):  # less than half the time of any()
             return False
         self.at[which] = self.end[which] = self.sink
         return True
@@ -84,24 +89,48 @@ def _read(part: Part, lanes: Lanes, tape: Tape) -> None:
 
 
 def _number(lanes: Lanes) -> Numbers:
-    data, at = lanes.data, lanes.at
-    first = data[at]
-    found = (first & 0x7F).astype(np.uint64)
+    at = lanes.at
+    found = lanes.data[at].astype(np.uint64)
     at += 1
-    more = np.flatnonzero(first & 0x80)
-    shift = 7
-    while more.size:
-        here = at[more]
-        byte = data[here]
-        found[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-        at[more] = here + 1
-        if shift == 63:
-            lanes.leave(_among(more[byte > 1], len(at)))
-            break
-        more = more[byte > 0x7F]
-        shift += 7
+    more = np.flatnonzero(found > 0x7F)
+    if more.size == found.size:
+        found = _longer(lanes, more)
+    elif more.size:
+        found[more] = _longer(lanes, more)
     lanes.leave_ended()
     return (found >> np.uint64(1)).view(np.int64) ^ -(found & np.uint64(1)).view(np.int64)
+
+
+def _longer(lanes: Lanes, chosen: Numbers) -> npt.NDArray[np.uint64]:
+    """Return numbers of more than one byte, of which the first one is read: seven bits of each byte, the least first."""
+    first = lanes.at[chosen]
+    raw = lanes.words[first - 1]
+    last = ~raw & _HIGH_BITS
+    last &= -last
+    below = last - np.uint64(1)
+    lanes.at[chosen] = first + (np.bitwise_count(below >> np.uint64(1)) >> 3)
+    raw &= below & ~_HIGH_BITS
+    for keep, shift in _TOGETHER:
+        raw = (raw & keep) | ((raw & (keep << np.uint64(8 * shift))) >> np.uint64(shift))
+    endless = np.flatnonzero(last == 0)
+    if endless.size:
+        raw[endless] = _longest(lanes, chosen[endless], raw[endless])
+    return raw
+
+
+def _longest(lanes: Lanes, chosen: Numbers, found: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return numbers of more than eight bytes, of which these are read."""
+    byte = lanes.data[lanes.at[chosen]].astype(np.uint64)
+    lanes.at[chosen] += 1
+    found |= (byte & np.uint64(0x7F)) << np.uint64(56)
+    more = np.flatnonzero(byte > 0x7F)
+    if more.size:
+        chosen = chosen[more]
+        byte = lanes.data[lanes.at[chosen]].astype(np.uint64)
+        lanes.at[chosen] += 1
+        found[more] |= byte << np.uint64(63)
+        lanes.leave(_among(chosen[byte > 1], len(lanes.at)))
+    return found
 
 
 def _among(chosen: Numbers, number: int) -> Chosen:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakebound.formats.avro.making import Making
@@ -27,10 +26,11 @@ _FIRST_DAY = FIRST_MS // 86_400_000
 _DAY_US = 86_400_000_000
 
 
-def whole_numbers(kind: pa.DataType, name: str, factor: int = 1, divisor: int = 1) -> Convert:
+def whole_numbers(bits: int, kind: pa.DataType, name: str, factor: int = 1, divisor: int = 1) -> Convert:
     """Return what makes whole numbers of a type; one that is beyond it does not fit.
 
     Args:
+        bits: Of what was written.
         kind: Of the column.
         name: Of the type.
         factor: What each is multiplied with.
@@ -47,9 +47,9 @@ def whole_numbers(kind: pa.DataType, name: str, factor: int = 1, divisor: int = 
         return pa.array((np.where(bad, 0, values) * factor).astype(made))
 
     def same(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
-        return pa.array(values)
+        return pa.array(values.astype(made, copy=False))
 
-    return same if made is np.int64 and factor == divisor == 1 else convert
+    return same if bits <= np.iinfo(made).bits and factor == divisor == 1 else convert
 
 
 def whole_as_floats(kind: pa.DataType, name: str) -> Convert:
@@ -71,8 +71,9 @@ def floats(size: int, kind: pa.DataType) -> Convert:
     made = _FLOATS[kind]
 
     def convert(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
-        found: npt.NDArray[np.floating] = making.fixed(values, size).view(f"<f{size}")[:, 0]
-        return pa.array(found.astype(made))
+        words = making.words[values]
+        found = words.view("<f8") if size == 8 else words.astype("<u4").view("<f4")
+        return pa.array(found.astype(made, copy=False))
 
     return convert
 

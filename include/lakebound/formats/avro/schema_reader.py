@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lakebound.formats.avro.decoder import AvroDecoder
 from lakebound.formats.avro.defaults import written
-from lakebound.formats.avro.making import Making
-from lakebound.formats.avro.many import ZEROS
+from lakebound.formats.avro.making import ZEROS, Making
 from lakebound.formats.avro.mapping import VALUE
 from lakebound.formats.avro.mapping import columns as columns_of_type
 from lakebound.formats.avro.parsing import parsed
@@ -99,7 +98,7 @@ def _default(kind: AvroType, value: Any, column: pa.DataType, path: str) -> pa.A
     SingleReader(part, made.wanted).read(raw, 0, len(raw), found)
     tape = Tape(made.wanted)
     write_down(found, tape, made.lists)
-    making = Making(np.frombuffer(raw + b"\0" * ZEROS, np.uint8), tape)
+    making = Making(raw + b"\0" * ZEROS, tape)
     values = made.maker.make(making, np.zeros(1, np.int64))
     if making.wrong:
         raise UnreadableSchemaError(path, f"the default does not fit: {making.wrong[0].detail}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakebound.formats.avro.making import Making
+from lakebound.formats.avro.making import FEW, Making
 from lakebound.formats.avro.numbers import Convert
 from lakebound.formats.avro.tape import Numbers
 
@@ -36,12 +36,14 @@ def _within(making: Making, spans: Numbers) -> Numbers:
 
 def texts(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
     """Make texts; one that is not UTF-8 does not fit."""
-    found = making.binary(spans_of(values, None))
+    spans = spans_of(values, None)
     try:
-        return found.cast(pa.string())
-    except pa.ArrowInvalid:  # at least one is not
+        if len(spans) < FEW:
+            return pa.array([making.raw[first:last].decode() for first, last in spans.tolist()], pa.string())
+        return making.binary(spans).cast(pa.string())
+    except (UnicodeDecodeError, pa.ArrowInvalid):  # at least one is not
         pass
-    raw = found.to_pylist()
+    raw = making.binary(spans).to_pylist()
     bad = np.array([not _is_utf8(one) for one in raw], np.bool_)
     making.note(bad, owners, path, lambda at: f"{raw[at][:20]!r} is not UTF-8", "not_utf8")
     return pa.array([b"" if wrong else one for one, wrong in zip(raw, bad, strict=True)], pa.binary()).cast(pa.string())
@@ -79,7 +81,7 @@ def uuid_texts(making: Making, values: Numbers, owners: Numbers, path: str) -> p
 
 def durations(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
     """Make structs of months, days and milliseconds."""
-    found = making.fixed(values, 12).view("<u4").astype(np.int64)
+    found = np.ascontiguousarray(making.fixed(values, 12)).view("<u4").astype(np.int64)
     names = ("months", "days", "milliseconds")
     return pa.StructArray.from_arrays([pa.array(found[:, at].copy()) for at in range(3)], names)
 
