@@ -45,7 +45,7 @@ FROM base
 # Nobody logs in as this user; it owns what is on the volumes, and nothing of the installation.
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /tmp --shell /usr/sbin/nologin lakebound \
  && install --directory --owner=lakebound --group=lakebound --mode=0700 \
-      /run/secrets /run/secrets/channels /run/secrets/warehouses \
+      /run/secrets /run/secrets/channels /run/secrets/registries /run/secrets/warehouses \
       /run/lakebound/airflow /run/lakebound/cli /run/lakebound/database /run/lakebound/kafka \
       /var/lib/airflow /var/lib/iceberg-catalog /var/lib/kafka /var/lib/object-store \
  && install --directory --owner=lakebound --group=lakebound --mode=0711 \

@@ -26,7 +26,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars registry-parts class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-stored bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
@@ -77,6 +77,9 @@ $(STAMP): requirements.lock pyproject.toml
 jars: install ## Download the JVM jars and check their SHA-256 sums; correct jars are kept
 	@python -m lakebound.local.jars
 
+registry-parts: install
+	@python -m tests.support.registry.parts
+
 class-archive: jars ## Create the JVM class archives and missing bytecode once, so that applications and the broker start faster (about a minute)
 	@python -m lakebound.local.training_run
 
@@ -99,12 +102,12 @@ test-generated: install ## Run the unit tests with generated examples that are n
 
 # One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. What one process must do alone comes first,
 # and short tests last, so that the processes end together.
-test-real: class-archive ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
+test-real: class-archive registry-parts ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
 	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@$(PYTEST_TWICE) -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
 	  -n 4 --dist loadgroup --no-loadscope-reorder --durations=10
 
-test-changed: class-archive lint ## Run lint and the tests that can reach what changed since a revision (SINCE=HEAD: what is not committed)
+test-changed: class-archive registry-parts lint ## Run lint and the tests that can reach what changed since a revision (SINCE=HEAD: what is not committed)
 	@tests=$$(python -m tests.support.reached_tests $(SINCE)); \
 	  [ -n "$$tests" ] || { echo "== no test can reach what changed since $(SINCE)"; exit 0; }; \
 	  echo "== $$(echo "$$tests" | wc -l) files of tests can reach what changed since $(SINCE)"; \
@@ -138,7 +141,7 @@ test-readers: class-archive ## Test every reader with every predicate on generat
 	@LAKEBOUND_READERS=full pytest -q -m "local or spark" tests/local/readers/test_reader_rows.py tests/local/readers/test_reader_bugs.py \
 	  tests/spark/test_reader_rows.py -n 2 --dist loadfile --no-loadscope-reorder --durations=5
 
-test-integration: class-archive ## Run every case of the tests with a real broker (`make test` runs a part of them)
+test-integration: class-archive registry-parts ## Run every case of the tests with a real broker (`make test` runs a part of them)
 	@LAKEBOUND_CHAOS=full pytest -m integration tests/integration -n 2 --dist loadfile --durations=5
 
 test-edits: class-archive ## Test every edit of a pipeline's YAML on each kind of table: check, start, and the rows that each reader sees (5 minutes)

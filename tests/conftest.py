@@ -32,6 +32,7 @@ from tests.support.tables.local_tables import places
 
 if TYPE_CHECKING:
     from tests.support.catalogs.postgresql import PostgreSQL
+    from tests.support.registry.server import SchemaRegistry
 
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
 
@@ -143,6 +144,19 @@ def new_broker(tmp_path: Path, jars: Path) -> Iterator[BrokerMaker]:
 def topic(broker: Broker) -> TopicMaker:
     """Makes uniquely named topics on the shared broker."""
     return topic_maker(broker.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistry]:
+    """A real schema registry for the whole session; each test has subjects of its own."""
+    from tests.support.registry.server import SchemaRegistry  # few runs need its packages
+
+    server = SchemaRegistry(tmp_path_factory.mktemp("schema-registry"))
+    try:
+        server.wait_ready()
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from lakebound.ledger.entry import Entry, encode
 from lakebound.metrics.collector import metrics_of
 from lakebound.metrics.facts import MetricFacts
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.registries_file import RegistriesSpec
 from lakebound.spec.warehouses_file import WarehousesSpec
 
 Schema = Mapping[str, Any]
@@ -31,6 +32,7 @@ def reference_pages() -> dict[str, str]:
         ),
         "alerts": model_page("alerts.yaml", "`include/alerts.yaml`: who is told what.", AlertsSpec),
         "warehouses": model_page("warehouses.yaml", "`include/warehouses.yaml`: where tables may be.", WarehousesSpec),
+        "registries": model_page("registries.yaml", "`include/registries.yaml`: the schema registries.", RegistriesSpec),
         "cli": cli_page(),
         "metrics": metrics_page(),
         "ledger": ledger_page(),

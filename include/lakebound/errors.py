@@ -46,8 +46,8 @@ class InvalidSpecError(LakeboundError):
         super().__init__("\n".join(problems))
 
 
-class InvalidWarehousesError(LakeboundError):
-    """``warehouses.yaml`` is wrong.
+class OperatorsFileError(LakeboundError):
+    """A file of whoever runs Lakebound, which stands beside the pipelines, is wrong.
 
     Attributes:
         problems: One line per mistake, each ``FILE:LINE: FIELD: what is wrong``.
@@ -60,6 +60,14 @@ class InvalidWarehousesError(LakeboundError):
         super().__init__("\n".join(problems))
 
 
+class InvalidWarehousesError(OperatorsFileError):
+    """``warehouses.yaml`` is wrong."""
+
+
+class InvalidRegistriesError(OperatorsFileError):
+    """``registries.yaml`` is wrong."""
+
+
 class UnknownWarehouseError(LakeboundError):
     """A pipeline names a warehouse that ``warehouses.yaml`` does not have."""
 
@@ -67,6 +75,16 @@ class UnknownWarehouseError(LakeboundError):
 
     def __init__(self, warehouse: str, known: list[str], file: Path) -> None:
         super().__init__(f"there is no warehouse {warehouse!r} in {file}; known warehouses: {', '.join(known)}")
+
+
+class UnknownRegistryError(LakeboundError):
+    """A pipeline names a schema registry that ``registries.yaml`` does not have."""
+
+    is_refusal = True
+
+    def __init__(self, registry: str, known: list[str], file: Path) -> None:
+        names = ", ".join(known) or "none"
+        super().__init__(f"there is no schema registry {registry!r} in {file}; known registries: {names}")
 
 
 class NotOnThisMachineError(LakeboundError):
@@ -187,6 +205,72 @@ class KafkaForbiddenError(KafkaRefusalError):
     def __init__(self, bootstrap_servers: str, who: str, operation: str) -> None:
         super().__init__(
             f"Kafka at {bootstrap_servers} does not allow {who}: {operation}; grant that ACL (docs/how-to/kafka-security.md)"
+        )
+
+
+class RegistryUnavailableError(LakeboundError):
+    """A schema registry does not answer, or answers that it cannot at this moment: usually passes by itself."""
+
+    passes = True
+    runbook = "registry-unavailable"
+
+    def __init__(self, registry: str, url: str, reason: str) -> None:
+        super().__init__(
+            f"no answer from the schema registry {registry!r} at {url}: {reason}. Records of known schemas land meanwhile; a "
+            f"stream asks again by itself until the registry answers"
+        )
+
+
+class RegistryRefusalError(LakeboundError):
+    """A schema registry answers, and what it says needs a person."""
+
+    runbook = "registry-refused"
+    is_refusal = True
+
+
+class RegistryLoginError(RegistryRefusalError):
+    """A schema registry does not accept the login; or its certificate is not accepted here."""
+
+    def __init__(self, registry: str, url: str, reason: str, fields: str) -> None:
+        super().__init__(
+            f"no login to the schema registry {registry!r} at {url}: {reason}; check {fields} of this registry in "
+            f"registries.yaml"
+        )
+
+
+class RegistryForbiddenError(RegistryRefusalError):
+    """A schema registry has accepted the login, and does not let the user read what is needed."""
+
+    def __init__(self, registry: str, url: str, what: str, reason: str) -> None:
+        super().__init__(
+            f"the schema registry {registry!r} at {url} does not allow its user to read {what}: {reason}; grant this user the "
+            f"right to read"
+        )
+
+
+class RegistryAnswerError(RegistryRefusalError):
+    """What answers is no schema registry with Confluent's API, or not at this address."""
+
+    def __init__(self, registry: str, url: str, what: str) -> None:
+        super().__init__(
+            f"what answers as the schema registry {registry!r} at {url} has not Confluent's API: {what}; correct url of this "
+            f"registry in registries.yaml"
+        )
+
+
+class ReusedSchemaIdError(LakeboundError):
+    """A schema registry has another schema by an id than the one that was used for this id before.
+
+    Nobody can tell which of the two a record was written with, so records of this id are not decoded.
+    """
+
+    runbook = "schema-id-reused"
+
+    def __init__(self, registry: str, schema_id: int | str, used: str, found: str) -> None:
+        super().__init__(
+            f"the schema registry {registry!r} has another schema by the id {schema_id} (fingerprint {found[:12]}) than the "
+            f"one that was used before (fingerprint {used[:12]}): it has lost its data, or is another registry. Follow the "
+            f"runbook schema-id-reused"
         )
 
 

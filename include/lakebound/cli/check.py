@@ -71,6 +71,7 @@ def check(
     report.problems += _alerts_problems(file, settings)
     if storage or not static:
         report.problems += _warehouse_problems(file, report, settings, with_race=storage)
+    report.problems += _registry_problems(file, settings, asks=not static)
     report.problems += _alias_problems(report, settings, static=static)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
@@ -117,6 +118,13 @@ def _warehouse_problems(file: Path | None, report: _Report, settings: Settings, 
     chosen = None if file is None else {spec.warehouse for spec in report.specs.values()}
     stores = store_problems(settings, chosen, with_race=with_race)
     return stores + _catalog_problems(list(report.specs.values()), settings)
+
+
+def _registry_problems(file: Path | None, settings: Settings, *, asks: bool) -> list[str]:
+    """Return what is wrong with the schema registries, where all files are asked for."""
+    from lakebound.inspection.registry_check import registry_problems
+
+    return registry_problems(settings, None, asks=asks) if file is None else []
 
 
 def _alias_problems(report: _Report, settings: Settings, *, static: bool) -> list[str]:
@@ -189,8 +197,8 @@ def _channels(file: Path | None, settings: Settings) -> list[str]:
 def _catalog_problems(specs: list[PipelineSpec], settings: Settings) -> list[str]:
     """Return what is wrong with the catalogs of the pipelines' warehouses; each is asked once."""
     from lakebound.spec.warehouses_file import warehouses_file
-    from lakebound.tables.catalogs import catalog_problems
     from lakebound.tables.places import places_of
+    from lakebound.tables.warehouse_check import catalog_problems
 
     found: list[str] = []
     for name in sorted({spec.warehouse for spec in specs}):

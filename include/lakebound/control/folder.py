@@ -169,6 +169,11 @@ class ControlFolder:
         return self.shared / "unknown-fields.json"
 
     @property
+    def schemas(self) -> StateFile:
+        """Schemas of a registry with which records were written (``lakebound.control.kept_schemas``), one file each."""
+        return self.shared / "schemas"
+
+    @property
     def table_history(self) -> StateFile:
         """To which times the tables can be rewound, and until when (``lakebound.control.table_history``)."""
         return self.shared / "table-history.json"

@@ -133,6 +133,18 @@ RUNBOOKS: Mapping[str, Runbook] = {
     "reference-stale": Runbook(
         "Reference data is not refreshed", When.MORNING, "nothing is lost; records are joined with older values"
     ),
+    "registry-refused": Runbook(
+        "A schema registry refuses the login, or is none",
+        When.NOW,
+        "records of new schemas wait in Kafka, and the first of them is lost when the topic's retention passes it",
+        keeps_from_running=True,
+    ),
+    "registry-unavailable": Runbook(
+        "A schema registry does not answer",
+        When.NOW,
+        "records of new schemas wait until it answers; the application then goes on by itself",
+        keeps_from_running=True,
+    ),
     "refused": Runbook("An application refused to start", When.NOW, _WAIT, keeps_from_running=True),
     "retention-passed": Runbook(
         "Kafka's retention deleted records that were not landed",
@@ -142,6 +154,11 @@ RUNBOOKS: Mapping[str, Runbook] = {
     ),
     "rows-changed": Runbook(
         "Others changed rows of a table", When.MORNING, "the stream goes on; readers use rows that somebody else changed"
+    ),
+    "schema-id-reused": Runbook(
+        "A schema registry has another schema by an id that was used before",
+        When.NOW,
+        "records of this id go to quarantine, and readers miss them",
     ),
     "schema-changed": Runbook("The rows do not fit the schema of the tables", When.NOW, _WAIT, keeps_from_running=True),
     "stall": Runbook(

@@ -18,6 +18,8 @@ KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
 _NUMBER, _GUID = 0, 1
 _NUMBER_BYTES, _GUID_BYTES = 5, 17
+_GLUE, _GLUE_COMPRESSIONS, _GLUE_BYTES = 3, (0, 5), 18
+_FOREIGN = {b"\xc3\x01": "Avro's single-object encoding", b"Obj\x01": "the head of an Avro file"}
 Header = Literal["__key_schema_id", "__value_schema_id"]
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -27,6 +29,13 @@ def number_at_start(value: bytes) -> int | None:
     if len(value) < _NUMBER_BYTES or value[0] != _NUMBER:
         return None
     return int.from_bytes(value[1:_NUMBER_BYTES], "big")
+
+
+def foreign_frame(value: bytes) -> str | None:
+    """Return what else a value begins with that says its schema, as a noun; None where it is nothing that is known."""
+    if len(value) >= _GLUE_BYTES and value[0] == _GLUE and value[1] in _GLUE_COMPRESSIONS:
+        return "the frame of AWS Glue's serialisers"
+    return next((what for begin, what in _FOREIGN.items() if value.startswith(begin)), None)
 
 
 def schema_of(value: bytes, headers: Headers | None = None, name: Header = VALUE_HEADER) -> tuple[SchemaId, bytes] | None:

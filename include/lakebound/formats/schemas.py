@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -47,11 +48,30 @@ class SchemaText:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the text and of all that it imports, as 64 hexadecimal digits."""
-        digest = hashlib.sha256(f"{self.kind}\n{self.text}".encode())
+        """SHA-256 of the text and of all that it imports, as 64 hexadecimal digits; blanks between words do not count."""
+        digest = hashlib.sha256(f"{self.kind}\n{canonical_text(self.kind, self.text)}".encode(errors="surrogatepass"))
         for one in self.references:
-            digest.update(f"\n{one.name}\n{one.schema.fingerprint}".encode())
+            digest.update(f"\n{one.name}\n{one.schema.fingerprint}".encode(errors="surrogatepass"))
         return digest.hexdigest()
+
+
+def canonical_text(kind: SchemaKind, text: str) -> str:
+    """Return a text that is the same for each way in which a registry may lay a schema out.
+
+    The order of keys stays as it is in JSON Schema, where it is that of columns; in Avro it means nothing.
+    """
+    if kind == "protobuf":
+        return "\n".join(line for line in (line.strip() for line in text.splitlines()) if line)
+    try:
+        # Numbers stay as they are written: 1.0 is not 1, and no digit is lost.
+        found = json.loads(text, parse_int=_as_written, parse_float=_as_written)
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=kind == "avro")
+    except (ValueError, RecursionError):
+        return text
+
+
+def _as_written(number: str) -> str:
+    return f"number {number}"
 
 
 class UnreadableSchemaError(ValueError):
@@ -105,33 +125,5 @@ class SchemaReader(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class KnownSchemas:
-    """Schemas by what records say of them.
-
-    Attributes:
-        writers: Those that can be read with the pipeline's columns.
-        refused: Those that cannot, or that the registry does not have: why.
-        readers: With what some are read instead of the newest of all: the newest of their own subject.
-        asks: Whether the registry is asked for one that is not here; else its records have a problem.
-    """
-
-    writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
-    refused: tuple[tuple[SchemaId, str], ...] = ()
-    readers: tuple[tuple[SchemaId, SchemaText], ...] = ()
-    asks: bool = True
-
-
-@dataclass(frozen=True)
-class ReadSchemas:
-    """The schemas of a pipeline's values, or of its keys, as they were read.
-
-    Attributes:
-        columns: Of the records.
-        reader: The newest schema.
-        known: The schemas that records may name; None: values have no frame, and were written with the reader.
-    """
-
-    columns: pa.Schema
-    reader: SchemaText
-    known: KnownSchemas | None = None
+Schemas = Mapping[SchemaId, SchemaText]
+"""Schemas by what records say of them."""

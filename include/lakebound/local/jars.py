@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from lakebound.landing.java import check_java, java_command
 from lakebound.settings import load_settings
 
 CONFIGURATIONS = ("spark", "broker")
+JAR_TYPES = ("jar", "bundle")
+"""Types of artifacts that are jars."""
 
 _DOWNLOAD_SECONDS = 3600.0
 _SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](\S.*)")
@@ -152,8 +154,8 @@ def ivy_cache(jars: Path) -> Path:
     return jars.parent / "ivy"
 
 
-def ivy_command(ivy_jar: Path, ivy_file: Path, jars: Path) -> list[str]:
-    """Return the command line that resolves ``ivy_file`` and lays the jars out by configuration."""
+def ivy_command(ivy_jar: Path, ivy_file: Path, jars: Path, types: Sequence[str] = JAR_TYPES) -> list[str]:
+    """Return the command line that resolves ``ivy_file`` and lays the artifacts of these types out by configuration."""
     return [
         java_command(),
         "-jar",
@@ -163,16 +165,15 @@ def ivy_command(ivy_jar: Path, ivy_file: Path, jars: Path) -> list[str]:
         "-ivy",
         str(ivy_file),
         "-types",
-        "jar",
-        "bundle",
+        *types,
         "-retrieve",
         f"{jars}/[conf]/[artifact]-[revision](-[classifier]).[ext]",
         "-sync",
     ]
 
 
-def resolve_with_ivy(ivy_file: Path, jars: Path, say: Callable[[str], None] = print) -> None:
-    """Download and lay out the jars; takes about two minutes with an empty cache.
+def resolve_with_ivy(ivy_file: Path, jars: Path, say: Callable[[str], None] = print, types: Sequence[str] = JAR_TYPES) -> None:
+    """Download and lay out the jars, or artifacts of other types; takes about two minutes with an empty cache.
 
     Raises:
         ServiceError: Ivy or Java is not there, or something could not be resolved.
@@ -182,7 +183,7 @@ def resolve_with_ivy(ivy_file: Path, jars: Path, say: Callable[[str], None] = pr
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     trouble: list[str] = []
-    command = ivy_command(_ivy_jar(), ivy_file.absolute(), jars)
+    command = ivy_command(_ivy_jar(), ivy_file.absolute(), jars, types)
     say("jars: Ivy resolves the dependencies, then downloads them; about two minutes with an empty cache")
     with (
         log.open("w") as file,

@@ -23,8 +23,11 @@ _SECRETS: tuple[Keys, ...] = (
     ("connection", "sasl", "client_secret"),
     ("connection", "tls_key_password"),
 )
-_OF_A_WAREHOUSE = frozenset({"access_key_id", "secret_access_key", "session_token", "password", "token", "client_secret"})
-"""The fields of a warehouse that name a secret; a warehouse may have any of these names, too."""
+_BELOW_NAMES: Mapping[str, frozenset[str]] = {
+    "warehouses": frozenset({"access_key_id", "secret_access_key", "session_token", "password", "token", "client_secret"}),
+    "registries": frozenset({"password", "token", "tls_key_password"}),
+}
+"""The fields that name a secret in files in which things stand by names; a name may be any of these words, too."""
 _CLIENT: Keys = ("connection", "client")
 _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
@@ -80,8 +83,9 @@ def field_name(keys: Keys) -> str:
 
 def secret_keys(keys: Keys) -> Keys | None:
     """Return the field that names a secret, at or above these keys; what is written below it may be the secret itself."""
-    if keys[:1] == ("warehouses",):
-        depth = next((depth for depth, key in enumerate(keys) if depth > 1 and key in _OF_A_WAREHOUSE), None)
+    if keys and keys[0] in _BELOW_NAMES:
+        secrets = _BELOW_NAMES[str(keys[0])]
+        depth = next((depth for depth, key in enumerate(keys) if depth > 1 and key in secrets), None)
         return None if depth is None else keys[: depth + 1]
     if _in_a_login(keys) and keys[3:4] == ("password",):
         return keys[:4]

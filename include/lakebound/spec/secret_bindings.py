@@ -19,8 +19,9 @@ from pydantic import AfterValidator, Field
 from lakebound.frozen import Frozen
 from lakebound.spec.connection import SecretRef
 
-CHANNELS, WAREHOUSES = "channels", "warehouses"
-"""Folders in the folder of secrets for what no pipeline may use: connections of alert channels, and keys of warehouses."""
+CHANNELS, WAREHOUSES, REGISTRIES = "channels", "warehouses", "registries"
+"""Folders in the folder of secrets for what no pipeline may use: of alert channels, of warehouses, of schema registries."""
+OPERATORS_FOLDERS = (CHANNELS, WAREHOUSES, REGISTRIES)
 _SERVER = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}")
 _CONNECTION = "AIRFLOW_CONN_"
 _KAFKA_PORT = 9092
@@ -76,8 +77,10 @@ def binding_refusal(use: SecretUse, pipeline: str | None, bindings: SecretBindin
     if use.ref.file is not None:
         name = file_name(use.ref, folder)
         owner = (name or "").partition("/")[0] if "/" in (name or "") else None
-        if name is None or owner in (CHANNELS, WAREHOUSES) or name.rpartition("/")[2].startswith(_CONNECTION):
-            return "this file is not for pipelines: it holds a secret of an alert channel, of a warehouse, or none"
+        if name is None or owner in OPERATORS_FOLDERS or name.rpartition("/")[2].startswith(_CONNECTION):
+            return (
+                "this file is not for pipelines: it holds a secret of an alert channel, of a warehouse, of a registry, or none"
+            )
     if owner and owner == (pipeline or owner):
         return None
     bound = () if bindings is None else bindings.servers_of(use.ref, folder)

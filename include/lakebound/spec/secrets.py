@@ -61,12 +61,13 @@ def read_secret(ref: SecretRef, field: str, servers: tuple[str, ...], *, pipelin
     return _read(ref, field, access.secret_file(ref.file) if ref.file else None)
 
 
-def read_warehouse_secret(ref: SecretRef, field: str) -> str:
-    """Return a secret that ``warehouses.yaml`` names; a file may lie in the folder of warehouses, where no pipeline may use it.
+def read_operators_secret(ref: SecretRef, field: str, folder: str) -> str:
+    """Return a secret that a file of the operator's names; its file may lie in a folder that no pipeline may use.
 
     Args:
         ref: Where it is.
         field: Full name of the field that names it, for messages.
+        folder: Of ``OPERATORS_FOLDERS``.
 
     Raises:
         ForbiddenSecretError: It may not be read on this machine.
@@ -75,7 +76,12 @@ def read_warehouse_secret(ref: SecretRef, field: str) -> str:
     access = load_yaml_access()
     if forbidden := forbidden_secret(ref, access):
         raise ForbiddenSecretError(field, forbidden)
-    return _read(ref, field, operators_file(ref.file, WAREHOUSES, access) if ref.file else None)
+    return _read(ref, field, operators_file(ref.file, folder, access) if ref.file else None)
+
+
+def read_warehouse_secret(ref: SecretRef, field: str) -> str:
+    """Return a secret that ``warehouses.yaml`` names. Raises what ``read_operators_secret`` raises."""
+    return read_operators_secret(ref, field, WAREHOUSES)
 
 
 def operators_file(file: str, folder: str, access: YamlAccess) -> Path | None:
@@ -83,7 +89,7 @@ def operators_file(file: str, folder: str, access: YamlAccess) -> Path | None:
 
     Args:
         file: As it is named.
-        folder: ``channels`` or ``warehouses``.
+        folder: Of ``OPERATORS_FOLDERS``.
         access: Where the folder of secrets is.
     """
     own = access.secret_file(os.path.join(folder, file))

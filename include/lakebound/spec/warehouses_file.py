@@ -6,7 +6,6 @@ another bucket nor send the keys of one to an address of their own.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -14,9 +13,8 @@ from pydantic import Field, field_validator
 from lakebound.errors import InvalidWarehousesError, UnknownWarehouseError
 from lakebound.frozen import Frozen
 from lakebound.settings import Settings
-from lakebound.spec.table import NAME
+from lakebound.spec.operators_files import checked_names, operators_path, read_operators_file
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE, WarehouseSpec, local_warehouse
-from lakebound.spec.yaml_model import read_model
 
 FILE = "warehouses.yaml"
 
@@ -31,15 +29,12 @@ class WarehousesSpec(Frozen):
     @field_validator("warehouses")
     @classmethod
     def _names(cls, warehouses: dict[str, WarehouseSpec]) -> dict[str, WarehouseSpec]:
-        for name in warehouses:
-            if not re.fullmatch(NAME, name):
-                raise ValueError(f"{name!r} must be lower-case letters, digits and _, beginning with a letter")
-        return warehouses
+        return checked_names(warehouses)
 
 
 def warehouses_file(settings: Settings) -> Path:
     """Return where the file is, or would be: beside the folder of pipelines."""
-    return settings.pipelines.parent / FILE
+    return operators_path(FILE, settings)
 
 
 def load_warehouses(settings: Settings) -> dict[str, WarehouseSpec]:
@@ -49,13 +44,8 @@ def load_warehouses(settings: Settings) -> dict[str, WarehouseSpec]:
         InvalidWarehousesError: The file is wrong.
     """
     embedded = {DEFAULT_WAREHOUSE: local_warehouse(settings.warehouse)}
-    path = warehouses_file(settings)
-    if not path.exists() and not path.is_symlink():
-        return embedded
-    found, problems = read_model(path, WarehousesSpec, "warehouses")
-    if found is None:
-        raise InvalidWarehousesError(problems)
-    return {**embedded, **found.warehouses}
+    found = read_operators_file(warehouses_file(settings), WarehousesSpec, "warehouses", InvalidWarehousesError)
+    return embedded if found is None else {**embedded, **found.warehouses}
 
 
 def find_warehouse(name: str, settings: Settings) -> WarehouseSpec:

@@ -113,13 +113,13 @@ def test_airflow_s_keys_are_not_among_what_yaml_may_name() -> None:
 
 def test_each_service_gets_only_the_secrets_that_it_needs() -> None:
     kinds = ("airflow-keys", "channel-secrets", "cli-login", "database-password", "kafka-password")
-    kinds = (*kinds, "pipeline-secrets", "warehouse-secrets")
+    kinds = (*kinds, "pipeline-secrets", "registry-secrets", "warehouse-secrets")
     found = {
         name: {kind for kind in kinds if any(volume.startswith(f"{kind}:") for volume in service.get("volumes", []))}
         for name, service in SERVICES.items()
         if name != "secrets"
     }
-    landing = {"pipeline-secrets", "warehouse-secrets"}
+    landing = {"pipeline-secrets", "registry-secrets", "warehouse-secrets"}
     airflow = {name for name in SERVICES if name.startswith("airflow-")}
     assert {name: kinds for name, kinds in found.items() if name not in airflow} == {
         "cli": {*landing, "cli-login"},

@@ -21,6 +21,7 @@ from lakebound.settings import load_settings, load_yaml_access
 from lakebound.spec.installation_file import InstallationSpec
 from lakebound.spec.load import load_pipelines, load_unbound
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.registries_file import RegistriesSpec
 from lakebound.spec.wanted_bindings import wanted_bindings, wanted_lines
 from lakebound.spec.warehouses_file import WarehousesSpec
 from lakebound.spec.yaml_model import read_model
@@ -110,6 +111,7 @@ def reader_of(root: Any) -> Callable[[Any, Path], list[str]]:
         return model_mistakes(InstallationSpec, {})
     return {
         frozenset({"warehouses"}): model_mistakes(WarehousesSpec, {}),
+        frozenset({"registries"}): model_mistakes(RegistriesSpec, {}),
         frozenset({"store"}): store_mistakes,
         frozenset({"scrape_configs"}): lambda root, folder: [],  # is Prometheus'
     }[frozenset(keys)]

@@ -37,6 +37,7 @@ def test_every_key_command_metric_and_field_is_on_its_page(pages: dict[str, str]
         "ledger": [f"`{name}`" for name in Entry.model_fields],
         "alerts": ["`remind_after_seconds`", "`heartbeat`", '`"critical"`'],
         "warehouses": ["`warehouses`"],
+        "registries": ["`registries`"],
     }
     assert {page: [part for part in parts if part not in pages[page]] for page, parts in expected.items()} == {
         page: [] for page in pages

@@ -2,8 +2,8 @@
 
 ``python -m lakebound.local.container.keys`` makes those that are missing. They lie in several folders, because not every
 service may read all of them: what is in the folder of pipelines (``LAKEBOUND_SECRETS_FOLDER``) may be named in YAML, so
-Airflow's own keys are not in it, and those of warehouses and channels lie in folders of it that are volumes of their own. The
-broker has a copy of the one password that it needs, and sees no other one of the pipelines.
+Airflow's own keys are not in it, and those of warehouses, registries and channels lie in folders of it that are volumes of
+their own. The broker has a copy of the one password that it needs, and sees no other one of the pipelines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakebound.local.airflow_config import ADMIN, new_secrets
-from lakebound.spec.secret_bindings import CHANNELS, WAREHOUSES
+from lakebound.spec.secret_bindings import CHANNELS, REGISTRIES, WAREHOUSES
 
 DATABASE_USER = "airflow"
 KEY_ID, KEY = "object-store-key-id", "object-store-key"
@@ -51,6 +51,11 @@ class KeyFolders:
     def channels(self) -> Path:
         """Read by Airflow's components: connections of alert channels."""
         return self.pipelines / CHANNELS
+
+    @property
+    def registries(self) -> Path:
+        """Read by whatever asks schema registries; whoever runs Lakebound puts the logins there."""
+        return self.pipelines / REGISTRIES
 
 
 def missing_keys(folders: KeyFolders, database_host: str) -> dict[Path, str]:
@@ -123,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--database-host", default="postgres", help="name by which Airflow reaches its database")
     chosen = parser.parse_args(arguments)
     folders = KeyFolders(chosen.airflow, chosen.cli, chosen.database, chosen.kafka, chosen.pipelines)
-    for folder in (folders.warehouses, folders.channels):
+    for folder in (folders.warehouses, folders.channels, folders.registries):
         folder.mkdir(exist_ok=True, mode=0o700)
     keys = missing_keys(folders, chosen.database_host)
     write_keys(keys)

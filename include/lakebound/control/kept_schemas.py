@@ -1,0 +1,231 @@
+"""Schemas of registries that a pipeline has used: kept with its state, so that records can be read when a registry is away.
+
+A file per schema, by its fingerprint, and one that says which schema each id of a registry stands for. An id is never given
+another schema here: it is for a person to decide what a registry means that has changed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from lakebound.control.bounds import Count, Moment
+from lakebound.control.folder import ControlFolder, StateFile, change_text, files_in, read_bytes, write_text
+from lakebound.control.state_text import parsed_json
+from lakebound.formats.schemas import Reference, SchemaId, SchemaKind, SchemaText
+from lakebound.frozen import FrozenRecord
+
+MOST_IDS = 5000
+"""Of all registries together; of more, those that were used last."""
+MOST_CHARACTERS = 64 * 1024 * 1024
+"""Of all texts together."""
+MOST_REFERENCES = 2000
+_INDEX = "ids.json"
+_MOST_DEPTH = 30
+
+_Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+_Short = Annotated[str, StringConstraints(max_length=100)]
+
+
+class KeptId(FrozenRecord):
+    """Which schema an id of a registry stands for.
+
+    Attributes:
+        registry: Name of the registry in registries.yaml.
+        id: A number, or a GUID.
+        fingerprint: Of the schema.
+        characters: Of its text and of all that it imports.
+        used_at: When it was last looked for, in epoch seconds, to the day.
+    """
+
+    registry: _Short
+    id: Annotated[int, Field(ge=0)] | _Short
+    fingerprint: _Fingerprint
+    characters: Count = 0
+    used_at: Moment = 0.0
+
+
+class _Index(FrozenRecord):
+    ids: Annotated[tuple[KeptId, ...], Field(max_length=2 * MOST_IDS)] = ()
+
+
+class _Imported(FrozenRecord):
+    name: Annotated[str, StringConstraints(max_length=1000)]
+    fingerprint: _Fingerprint
+
+
+class _Kept(FrozenRecord):
+    kind: SchemaKind
+    text: str
+    references: Annotated[tuple[_Imported, ...], Field(max_length=MOST_REFERENCES)] = ()
+
+
+@dataclass(frozen=True)
+class KeptSchemas:
+    """What is kept of one registry.
+
+    Attributes:
+        schemas: By what records say of them.
+        used_at: When each was last looked for, in epoch seconds, to the day.
+    """
+
+    schemas: Mapping[SchemaId, SchemaText]
+    used_at: Mapping[SchemaId, float]
+
+
+def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
+    """Return what is kept of a registry. What is damaged or missing is left out: the registry has it, too.
+
+    Raises:
+        OSError: The state cannot be read.
+    """
+    known: dict[str, SchemaText | None] = {}
+    schemas: dict[SchemaId, SchemaText] = {}
+    used_at: dict[SchemaId, float] = {}
+    for kept in _read_index(control).ids:
+        schema = _read(control, kept.fingerprint, known, 0) if kept.registry == registry else None
+        if schema is not None:
+            schemas[kept.id], used_at[kept.id] = schema, kept.used_at
+    return KeptSchemas(schemas, used_at)
+
+
+def keep_schemas(control: ControlFolder, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
+    """Keep schemas that were used; they are there after a power cut.
+
+    An id that is kept already keeps its schema, whatever is given for it. What was not used for the longest time goes where
+    there is too much.
+
+    Args:
+        control: State folder of the pipeline.
+        registry: Name of the registry in registries.yaml.
+        schemas: By what records say of them.
+        now: Epoch seconds.
+
+    Raises:
+        OSError: The state cannot be written.
+        LockHeldError: Another process holds the index.
+    """
+    for schema in schemas.values():
+        _write(control, schema, set())
+    used = [
+        KeptId(registry=registry, id=one, fingerprint=schema.fingerprint, characters=_characters(schema, set()), used_at=now)
+        for one, schema in schemas.items()
+    ]
+    left: list[str] = []
+
+    def decide(text: str | None) -> str:
+        before = _parsed(text).ids
+        after = kept_ids(before, used)
+        left.extend({one.fingerprint for one in before} - {one.fingerprint for one in after})
+        return _Index(ids=after).model_dump_json(exclude_defaults=True)
+
+    change_text(_index(control), decide, durable=True)
+    if left:
+        _remove_unused(control)
+
+
+def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, ...]:
+    """Return which ids are kept, those that were used last first. Pure.
+
+    Args:
+        before: What is kept.
+        used: What was used now; of an id that is kept, only the time counts.
+    """
+    known = {(one.registry, one.id): one for one in before}
+    for one in used:
+        there = known.get((one.registry, one.id))
+        known[one.registry, one.id] = one if there is None else there.model_copy(update={"used_at": one.used_at})
+    left, kept = MOST_CHARACTERS, []
+    for one in sorted(known.values(), key=lambda one: -one.used_at)[:MOST_IDS]:
+        left -= one.characters
+        if left < 0:
+            break
+        kept.append(one)
+    return tuple(kept)
+
+
+def _index(control: ControlFolder) -> StateFile:
+    return control.schemas / _INDEX
+
+
+def _file(control: ControlFolder, fingerprint: str) -> StateFile:
+    return control.schemas / f"{fingerprint}.json"
+
+
+def _read_index(control: ControlFolder) -> _Index:
+    try:
+        return _parsed(read_bytes(_index(control)).decode(errors="replace"))
+    except FileNotFoundError:
+        return _Index()
+
+
+def _parsed(text: str | None) -> _Index:
+    """Return an index; what cannot be read says nothing, and the registry is asked again."""
+    try:
+        return _Index() if text is None else _Index.model_validate(parsed_json(text))
+    except ValueError:
+        return _Index()
+
+
+def _read(control: ControlFolder, fingerprint: str, known: dict[str, SchemaText | None], depth: int) -> SchemaText | None:
+    """Return a schema with all that it imports; None where a part is not there or is not what its name says."""
+    if fingerprint in known or depth > _MOST_DEPTH:
+        return known.get(fingerprint)
+    known[fingerprint] = None  # Also of one that imports itself.
+    kept = _read_one(_file(control, fingerprint))
+    if kept is None:
+        return None
+    references = []
+    for imported in kept.references:
+        schema = _read(control, imported.fingerprint, known, depth + 1)
+        if schema is None:
+            return None
+        references.append(Reference(imported.name, schema))
+    found = SchemaText(kept.kind, kept.text, tuple(references))
+    known[fingerprint] = found if found.fingerprint == fingerprint else None
+    return known[fingerprint]
+
+
+def _read_one(file: StateFile) -> _Kept | None:
+    try:
+        return _Kept.model_validate_json(read_bytes(file))
+    except (FileNotFoundError, ValidationError, ValueError):
+        return None
+
+
+def _write(control: ControlFolder, schema: SchemaText, written: set[str]) -> None:
+    """Write a schema and all that it imports, unless they are there; what is there and damaged is written again."""
+    if schema.fingerprint in written:
+        return
+    written.add(schema.fingerprint)
+    for one in schema.references:
+        _write(control, one.schema, written)
+    references = tuple(_Imported(name=one.name, fingerprint=one.schema.fingerprint) for one in schema.references)
+    kept, file = _Kept(kind=schema.kind, text=schema.text, references=references), _file(control, schema.fingerprint)
+    if _read_one(file) != kept:
+        write_text(file, kept.model_dump_json(exclude_defaults=True), durable=True)
+
+
+def _characters(schema: SchemaText, counted: set[str]) -> int:
+    if schema.fingerprint in counted:
+        return 0
+    counted.add(schema.fingerprint)
+    return len(schema.text) + sum(_characters(one.schema, counted) for one in schema.references)
+
+
+def _remove_unused(control: ControlFolder) -> None:
+    """Remove the files that no id needs any more."""
+    needed: set[str] = set()
+    waiting = [one.fingerprint for one in _read_index(control).ids]
+    while waiting:
+        fingerprint = waiting.pop()
+        if fingerprint not in needed:
+            needed.add(fingerprint)
+            kept = _read_one(_file(control, fingerprint))
+            waiting += [one.fingerprint for one in kept.references] if kept is not None else []
+    for file in files_in(control.schemas, "*.json"):
+        if file.name != _INDEX and file.stem not in needed:
+            file.unlink(missing_ok=True)

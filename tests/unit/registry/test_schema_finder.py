@@ -1,0 +1,241 @@
+"""Which schemas are found: within one deadline for all ids, with a registry that is away, and one that means something else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakebound.control.kept_schemas import KeptSchemas
+from lakebound.errors import LakeboundError, RegistryForbiddenError, RegistryLoginError, RegistryUnavailableError
+from lakebound.formats.schemas import SchemaId, SchemaText
+from lakebound.registry.client import UnusableSchemaError
+from lakebound.registry.finder import AWAY_SECONDS, REFUSED_SECONDS, SchemaFinder
+from lakebound.registry.finding import MANY_IDS, Answers, Known, Late, found_of, ids_to_ask, reused_ids
+
+A, B = SchemaText("avro", '"int"'), SchemaText("avro", '"string"')
+AWAY = RegistryUnavailableError("company", "http://registry", "it is away")
+LATE = Late("too late", RegistryUnavailableError("company", "http://registry", "slow"))
+GUID = "8d7c1f60-6f3a-4a0e-9a6e-0f3a5a2b1c4d"
+
+
+class Registry:
+    """A registry that says what a test puts into it."""
+
+    name, url = "company", "http://registry"
+
+    def __init__(self, schemas: Mapping[SchemaId, SchemaText | Exception] | None = None) -> None:
+        self.schemas: dict[SchemaId, SchemaText | Exception] = dict(schemas or {})
+        self.before: Callable[[SchemaId], None] = lambda schema_id: None
+        self.asked: list[SchemaId] = []
+        self._lock = threading.Lock()
+
+    def schema(self, schema_id: SchemaId) -> SchemaText | None:
+        with self._lock:
+            self.asked.append(schema_id)
+        self.before(schema_id)
+        found = self.schemas.get(schema_id)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class Keeper:
+    """Keeps schemas in memory."""
+
+    def __init__(self, kept: Mapping[SchemaId, SchemaText] | None = None) -> None:
+        self.kept: dict[SchemaId, SchemaText] = dict(kept or {})
+        self.writes = 0
+
+    def read(self, registry: str) -> KeptSchemas:
+        assert registry == "company"
+        return KeptSchemas(self.kept, dict.fromkeys(self.kept, 0.0))
+
+    def keep(self, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
+        assert schemas
+        self.writes += 1
+        self.kept = {**schemas, **self.kept}
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(registry: Registry, keeper: Keeper | None = None, clock: Clock | None = None) -> SchemaFinder:
+    return SchemaFinder(registry, keeper or Keeper(), clock or Clock())
+
+
+def test_new_schemas_are_found_and_kept_and_asked_for_once() -> None:
+    registry, keeper = Registry({1: A, 2: B, GUID: A}), Keeper()
+    finder = make(registry, keeper)
+    for _ in range(3):
+        found = finder.find([1, 2, GUID, 1], 5)
+        assert (found.schemas, found.refused, found.away) == ({1: A, 2: B, GUID: A}, {}, None)
+    assert sorted(registry.asked, key=str) == [1, 2, GUID]
+    assert keeper.kept == {1: A, 2: B, GUID: A} and keeper.writes == 1
+
+
+def test_an_id_that_the_registry_does_not_have_is_asked_for_again_after_a_while_only() -> None:
+    registry, clock = Registry({1: A}), Clock()
+    finder = make(registry, clock=clock)
+    found = finder.find([1, 9], 5)
+    assert found.schemas == {1: A} and found.away is None
+    assert found.refused == {9: "the schema registry 'company' has no schema with this id"}
+    assert registry.asked.count(9) == 2, "a registry may be behind for a moment"
+    assert finder.find([9], 5).refused and registry.asked.count(9) == 2
+    registry.schemas[9] = B
+    clock.now += REFUSED_SECONDS + 1
+    assert finder.find([9], 5).schemas == {9: B}
+
+
+def test_a_registry_that_is_behind_for_a_moment_makes_no_refusal() -> None:
+    registry = Registry()
+
+    def comes_late(schema_id: SchemaId) -> None:
+        if registry.asked.count(schema_id) == 2:
+            registry.schemas[schema_id] = A
+
+    registry.before = comes_late
+    found = make(registry).find([7], 5)
+    assert (found.schemas, found.refused) == ({7: A}, {})
+
+
+def test_the_frame_of_apicurio_is_named() -> None:
+    assert "Apicurio's serialisers write ids of eight bytes" in make(Registry()).find([0], 5).refused[0]
+
+
+def test_a_schema_that_cannot_be_used_is_refused_by_name() -> None:
+    registry = Registry({1: UnusableSchemaError("it has migration rules (x)")})
+    found = make(registry).find([1], 5)
+    assert found.refused == {1: "Lakebound cannot use the schema: it has migration rules (x)"} and found.away is None
+
+
+def test_while_the_registry_is_away_known_ids_are_found_and_unknown_ones_are_waited_for() -> None:
+    registry, keeper, clock = Registry({1: AWAY, 2: AWAY}), Keeper({1: A}), Clock()
+    finder = make(registry, keeper, clock)
+    found = finder.find([1, 2], 5)
+    assert (found.schemas, found.refused) == ({1: A}, {}) and found.away is AWAY
+    before = len(registry.asked)
+    assert finder.find([1], 5).schemas == {1: A} and finder.find([1], 5).away is None
+    assert len(registry.asked) == before, "a known id does not wait for it each time"
+    registry.schemas = {1: A, 2: B}
+    found = finder.find([1, 2], 5)
+    assert (found.schemas, found.away) == ({1: A, 2: B}, None)
+
+
+def test_a_deleted_schema_keeps_what_it_was() -> None:
+    registry, keeper = Registry(), Keeper({1: A})
+    finder = make(registry, keeper)
+    assert finder.find([1], 5).schemas == {1: A} and finder.find([1], 5).refused == {}
+    assert finder.check(5) == {}
+
+
+def test_an_id_that_means_another_schema_is_refused_at_the_next_start() -> None:
+    registry, keeper = Registry({1: B, 2: B}), Keeper({1: A, 2: B})
+    finder = make(registry, keeper)
+    found = finder.find([1, 2], 5)
+    assert found.schemas == {2: B} and found.away is None
+    assert "has another schema by the id 1" in found.refused[1] and "Follow the runbook schema-id-reused" in found.refused[1]
+    assert A.fingerprint[:12] in found.refused[1] and B.fingerprint[:12] in found.refused[1]
+    assert keeper.kept[1] == A and make(Registry({1: A}), keeper).find([1], 5).schemas == {1: A}
+
+
+def test_an_id_that_gets_another_schema_is_noticed_by_the_next_check() -> None:
+    registry, clock = Registry({1: A, 2: B}), Clock()
+    finder = make(registry, clock=clock)
+    assert finder.find([1, 2], 5).schemas == {1: A, 2: B} and finder.check(5) == {}
+    registry.schemas = {1: B, 2: AWAY}
+    assert list(finder.check(5)) == [1]
+    clock.now += REFUSED_SECONDS + AWAY_SECONDS + 1
+    found = finder.find([1, 2], 5)
+    assert list(found.refused) == [1] and found.schemas == {2: B}
+    assert list(finder.check(5)) == [1], "it is told until the next start"
+
+
+def test_a_schema_in_another_layout_is_the_same() -> None:
+    laid_out = SchemaText("avro", '{ "name": "R", "type": "record",\n "fields": [] }')
+    finder = make(Registry({1: laid_out}), Keeper({1: SchemaText("avro", '{"type":"record","name":"R","fields":[]}')}))
+    assert finder.find([1], 5).refused == {}
+
+
+@pytest.mark.parametrize(
+    "error", [RegistryLoginError("company", "u", "no", "x"), RegistryForbiddenError("company", "u", "x", "y")]
+)
+def test_a_refusal_of_the_registry_is_raised(error: LakeboundError) -> None:
+    with pytest.raises(type(error)):
+        make(Registry({1: error})).find([1], 5)
+
+
+def test_one_schema_that_may_not_be_read_stops_nobody_who_may_read_others() -> None:
+    registry = Registry({1: A, 2: RegistryForbiddenError("company", "u", "schema 2", "status 403")})
+    finder = make(registry)
+    finder.find([1], 5)
+    found = finder.find([1, 2], 5)
+    assert found.schemas == {1: A} and "does not allow its user to read schema 2" in found.refused[2]
+
+
+def test_thousands_of_ids_have_one_deadline_and_real_ones_come_first() -> None:
+    registry = Registry({1: A, 17: B})
+    registry.before = lambda schema_id: time.sleep(0.01)
+    finder = make(registry)
+    ids = [number * 7919 % 2**32 for number in range(10_000, 14_000)] + [17, 1]
+    started = time.monotonic()
+    found = finder.find(ids, 0.5)
+    assert time.monotonic() - started < 5
+    assert found.schemas == {1: A, 17: B} and found.away is None and len(found.refused) == 4000
+    assert len(registry.asked) < 4000 and any("did not answer within 0.5 s" in why for why in found.refused.values())
+
+
+def test_a_registry_that_is_too_slow_for_one_id_is_an_outage() -> None:
+    registry, hold = Registry({1: A}), threading.Event()
+
+    def wait(schema_id: SchemaId) -> None:
+        hold.wait(10)
+
+    registry.before = wait
+    found = make(registry).find([1], 0.2)
+    hold.set()
+    assert (found.schemas, found.refused) == ({}, {}) and found.away is not None and "within 0.2 s" in str(found.away)
+
+
+def test_a_registry_that_goes_away_is_not_asked_for_all_the_others() -> None:
+    registry = Registry()
+    registry.schemas = dict.fromkeys(range(5000), AWAY)
+    found = make(registry).find(range(5000), 5)
+    assert found.away is AWAY and found.refused == {} and len(registry.asked) < 1000
+
+
+IDS = st.lists(st.integers(0, 300) | st.uuids().map(str), max_size=200)
+
+
+@given(IDS, st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)), st.booleans())
+def test_each_id_has_one_fate(ids: list[SchemaId], kept: set[int], there: set[int], gone: set[int], is_away: bool) -> None:
+    known = Known(dict.fromkeys(kept, A))
+    asked = ids_to_ask(ids, known)
+    assert set(asked) == set(ids) and len(asked) == len(set(ids))
+    numbers = [one for one in asked if isinstance(one, int) and one not in kept]
+    assert numbers == sorted(numbers) and asked[: len(numbers)] == numbers
+    answers = Answers(
+        {one: B for one in asked if one in there},
+        {one: "no" for one in asked if one in gone - there},
+        AWAY if is_away else None,
+    )
+    found = found_of(ids, known, answers, LATE)
+    left = {one for one in ids if one not in found.schemas and one not in found.refused}
+    assert not set(found.schemas) & set(found.refused)
+    assert {one for one in ids if one in kept | there} <= set(found.schemas)
+    assert all(found.schemas[one] is A for one in ids if one in kept), "a known id never changes its schema"
+    assert (found.away is not None) == bool(left)
+    assert not left or is_away or len(left) <= MANY_IDS
+    assert not (is_away and set(found.refused) - gone), "a registry that is away is no reason for a refusal"
+
+
+def test_only_another_schema_by_a_known_id_is_a_reuse() -> None:
+    assert reused_ids({1: A, 2: B, 3: A}, {1: A, 2: A, 4: B}) == {2: A}
