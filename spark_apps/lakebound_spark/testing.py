@@ -12,7 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakebound.landing.direct_read import RecordColumns
+from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.sampling import TopicSample
+from lakebound.landing.schema_files import read_schema_files
 from lakebound.landing.spark_command import METASPACE, QUICK_START
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
@@ -72,6 +74,7 @@ def land(
     values = [value.encode() if isinstance(value, str) else value for value in records]
     topic, count = spec.topics[0], len(values)
     sample = RecordColumns([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
+    spec = SchemaBook(spec, read_schema_files(spec, load_settings()), None).spec
     planned = plan_pipeline(session, spec, _references(session, spec, reference or {}))
     rows, bad = land_in_memory(Assembly(planned, {topic: "test"}), TopicSample(sample, {topic: "test"}))
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)

@@ -18,8 +18,9 @@ from tests.support.tables.local_tables import Lander, lander, make_table
 from lakebound.control.folder import ControlFolder
 from lakebound.control.turns import AskForTurn
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
+from lakebound.operations.maintenance.delta.kept_log import clean_before
 from lakebound.operations.maintenance.iceberg.expiry import expire
-from lakebound.operations.maintenance.keep import clean_before, expirable
+from lakebound.operations.maintenance.iceberg.kept_snapshots import expirable
 from lakebound.operations.maintenance.past_reading import read_past
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots
 from lakebound.spec.maintenance import HistorySpec, ReaderSpec

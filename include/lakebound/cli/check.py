@@ -197,8 +197,8 @@ def _channels(file: Path | None, settings: Settings) -> list[str]:
 def _catalog_problems(specs: list[PipelineSpec], settings: Settings) -> list[str]:
     """Return what is wrong with the catalogs of the pipelines' warehouses; each is asked once."""
     from lakebound.spec.warehouses_file import warehouses_file
+    from lakebound.tables.catalogs import catalog_problems
     from lakebound.tables.places import places_of
-    from lakebound.tables.warehouse_check import catalog_problems
 
     found: list[str] = []
     for name in sorted({spec.warehouse for spec in specs}):

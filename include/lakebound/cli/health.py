@@ -140,12 +140,9 @@ def _cells(row: _Row) -> tuple[str, ...]:
 
 
 def _metadata(found: TableHealth) -> str:
-    layers = (
-        count_words(found.metadata.log_tail_commits, "commit") + " in the tail"
-        if found.table.startswith("delta:")
-        else count_words(found.metadata.manifests, "manifest")
-    )
-    return f"{size_words(found.metadata.metadata_bytes)}, {layers}"
+    from lakebound.operations.maintenance.planning_rules import planning_of
+
+    return f"{size_words(found.metadata.metadata_bytes)}, {planning_of(found.table).metadata_parts(found.metadata)}"
 
 
 def _trend(found: Trend | None, now_ms: int) -> str:

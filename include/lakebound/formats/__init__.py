@@ -1,4 +1,5 @@
 """Value formats: what the bytes of records are in the columns of a schema, without Spark. One contract, one module per format.
 
-Other rooms import ``contract``, ``epoch_units``, ``kinds``, ``schemas`` and ``times``.
+Other rooms import ``contract``, ``epoch_units``, ``kinds``, ``registered``, ``schemas``, ``times`` and
+``versions``.
 """

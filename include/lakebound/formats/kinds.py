@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
 from lakebound.formats.json.decoder import JsonDecoder
-from lakebound.formats.registered import KnownSchemas, PlainDecoder, RegisteredDecoder
-from lakebound.formats.schemas import PayloadDecoder, SchemaKind, SchemaReader, SchemaText
+from lakebound.formats.registered import PlainDecoder, RegisteredDecoder
+from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaKind, SchemaReader, SchemaText
 
 
 class ValueFormat(Protocol):
@@ -114,10 +114,10 @@ class SchemaFormat:
             return PlainDecoder(self._payload_decoder(self.reader), of_keys=self.of_keys)
         return RegisteredDecoder(self.columns, self.known, self._payload_decoder, of_keys=self.of_keys)
 
-    def _payload_decoder(self, writer: SchemaText) -> PayloadDecoder:
+    def _payload_decoder(self, writer: SchemaText, reader: SchemaText | None = None) -> PayloadDecoder:
         kind = schema_reader(self.reader.kind)
         is_framed = self.known is not None
-        return kind.payload_decoder(writer, self.reader, self.columns, self.record, is_framed=is_framed)
+        return kind.payload_decoder(writer, reader or self.reader, self.columns, self.record, is_framed=is_framed)
 
 
 @lru_cache(maxsize=16)

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
 from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER, Header, foreign_frame, number_at_start, schema_of
 from lakebound.formats.parts import Part, together
-from lakebound.formats.schemas import PayloadDecoder, SchemaId, SchemaText
+from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaId, SchemaText
 
 NO_SCHEMA_ID = "no_schema_id"
 """Reason of a record that does not say which schema it was written with."""
 UNKNOWN_SCHEMA = "unknown_schema"
-"""Reason of a record whose schema the decoder does not have; its detail is what the record says of the schema, alone."""
+"""Reason of a record whose schema the decoder does not have, and for which nobody is asked."""
 DOES_NOT_FIT = "schema_does_not_fit"
 """Reason of a record whose schema cannot be read with the pipeline's columns."""
 _SHOWN_BYTES = 8
-DecoderOf = Callable[[SchemaText], PayloadDecoder]
+_IDS, _MOST_NAMED = "records name schemas that are not known yet: ", 1_000
+DecoderOf = Callable[[SchemaText, SchemaText | None], PayloadDecoder]
+"""Makes the decoder of payloads of one schema, to be read with another one; None: with the newest."""
 
 
-@dataclass(frozen=True)
-class KnownSchemas:
-    """Schemas by what records say of them.
+class NewSchemasError(Exception):
+    """Records name schemas of which the decoder does not know what becomes of them; nothing is wrong with them.
 
     Attributes:
-        writers: Those that can be read with the pipeline's columns.
-        refused: Those that cannot, or that the registry does not have: why.
+        ids: What the records say of the schemas.
     """
 
-    writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
-    refused: tuple[tuple[SchemaId, str], ...] = ()
+    def __init__(self, ids: Collection[SchemaId]) -> None:
+        self.ids = frozenset(ids)
+        super().__init__(f"{_IDS}{json.dumps(sorted(ids, key=str)[:_MOST_NAMED])}")
+
+    def __reduce__(self) -> tuple[type[NewSchemasError], tuple[frozenset[SchemaId]]]:
+        return type(self), (self.ids,)
+
+
+def new_schemas_in(text: str) -> NewSchemasError | None:
+    """Return the error that another process raised, from the text that tells it; None where it tells of something else."""
+    found = re.search(re.escape(_IDS) + r"(\[[^\]]*\])", text)
+    return None if found is None else NewSchemasError(json.loads(found[1]))
 
 
 class RegisteredDecoder:
@@ -51,15 +62,24 @@ class RegisteredDecoder:
         self._of_keys = of_keys
         self._header: Header = KEY_HEADER if of_keys else VALUE_HEADER
         self._writers = dict(known.writers)
+        self._readers = dict(known.readers)
         self._refused = dict(known.refused)
+        self._asks = known.asks
         self._decoder_of = decoder_of
         self._decoders: dict[SchemaId, PayloadDecoder] = {}
 
     def decode(self, records: Records) -> Decoded:
-        """Return what becomes of records; the problem of one whose schema is not known is ``UNKNOWN_SCHEMA``."""
+        """Return what becomes of records.
+
+        Raises:
+            NewSchemasError: Records name schemas that are to be asked for.
+        """
         values = records.keys if self._of_keys else records.values
         problems: dict[int, Problem] = {}
         by_schema = self._by_schema(values, records, problems)
+        unknown = {schema for schema in by_schema if schema not in self._writers and schema not in self._refused}
+        if unknown and self._asks:
+            raise NewSchemasError(unknown)
         parts = [Part({field.name: pa.array([], field.type) for field in self._columns}, [])]
         for schema, (places, payloads) in by_schema.items():
             problem = self._problem_of(schema)
@@ -97,11 +117,13 @@ class RegisteredDecoder:
     def _problem_of(self, schema: SchemaId) -> Problem | None:
         if schema in self._refused:
             return Problem(DOES_NOT_FIT, f"schema {schema} does not fit: {self._refused[schema]}")
-        return None if schema in self._writers else Problem(UNKNOWN_SCHEMA, str(schema))
+        if schema in self._writers:
+            return None
+        return Problem(UNKNOWN_SCHEMA, f"schema {schema} is none that the pipeline's subjects have")
 
     def _decoder(self, schema: SchemaId) -> PayloadDecoder:
         if schema not in self._decoders:
-            self._decoders[schema] = self._decoder_of(self._writers[schema])
+            self._decoders[schema] = self._decoder_of(self._writers[schema], self._readers.get(schema))
         return self._decoders[schema]
 
 

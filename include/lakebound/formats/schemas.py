@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -125,5 +125,33 @@ class SchemaReader(Protocol):
         """
 
 
-Schemas = Mapping[SchemaId, SchemaText]
-"""Schemas by what records say of them."""
+@dataclass(frozen=True)
+class KnownSchemas:
+    """Schemas by what records say of them.
+
+    Attributes:
+        writers: Those that can be read with the pipeline's columns.
+        refused: Those that cannot, or that the registry does not have: why.
+        readers: With what some are read instead of the newest of all: the newest of their own subject.
+        asks: Whether the registry is asked for one that is not here; else its records have a problem.
+    """
+
+    writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
+    refused: tuple[tuple[SchemaId, str], ...] = ()
+    readers: tuple[tuple[SchemaId, SchemaText], ...] = ()
+    asks: bool = True
+
+
+@dataclass(frozen=True)
+class ReadSchemas:
+    """The schemas of a pipeline's values, or of its keys, as they were read.
+
+    Attributes:
+        columns: Of the records.
+        reader: The newest schema.
+        known: The schemas that records may name; None: values have no frame, and were written with the reader.
+    """
+
+    columns: pa.Schema
+    reader: SchemaText
+    known: KnownSchemas | None = None

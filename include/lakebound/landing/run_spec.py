@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
+from lakebound.formats.schemas import SchemaText
 from lakebound.frozen import Frozen
+from lakebound.landing.schema_files import read_schema_files
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import batches_end
@@ -25,6 +29,7 @@ class RunSpec(Frozen):
     freshness: str
     until: RunBound | None = None
     source_hash: str = ""
+    schema_files: dict[str, SchemaText] = Field(default_factory=dict)
     trace: bool = False
 
     @property
@@ -75,7 +80,9 @@ class RunSpec(Frozen):
         return ControlFolder(self.places.home, self.spec.pipeline, self.places.state)
 
 
-def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_id: str) -> RunSpec:
+def make_run_spec(
+    spec: PipelineSpec, settings: Settings, desired: Desired, app_id: str, *, reads_records: bool = True
+) -> RunSpec:
     """Return the orders for an application that is about to be submitted.
 
     Args:
@@ -83,6 +90,10 @@ def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_
         settings: This machine's settings; the orders repeat its places.
         desired: The desired state that the application obeys: its generation, bound and, where it names one, freshness.
         app_id: Id of the application that will run.
+        reads_records: Whether it decodes records, and so needs their schemas.
+
+    Raises:
+        SchemaFileError: A file with their schema cannot be read.
     """
     return RunSpec(
         spec=spec,
@@ -92,4 +103,5 @@ def make_run_spec(spec: PipelineSpec, settings: Settings, desired: Desired, app_
         freshness=desired.freshness or spec.freshness,
         until=desired.until,
         source_hash=source_hash(spec, settings.apps),
+        schema_files=read_schema_files(spec, settings) if reads_records else {},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -68,7 +68,8 @@ class PipelineSpec(Frozen):
         default="refuse",
         description="What happens when the pipeline has a column that an existing table does not have. refuse: the pipeline "
         "does not start. add_columns: the column is added to the table, and types are widened where the format supports it. "
-        "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written.",
+        "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written. "
+        "Default where the schema is that of a registry: add_columns.",
     )
     transform: str | None = Field(
         default=None,
@@ -131,6 +132,14 @@ class PipelineSpec(Frozen):
         description="Roles of Airflow's FAB auth manager that may see, edit and trigger the pipeline's DAGs. The variable "
         "LAKEBOUND_AIRFLOW_ROLES must name them, too. It has no effect with other auth managers.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follows_the_registry(cls, body: Any) -> Any:
+        value = body.get("value") if isinstance(body, dict) else None
+        if isinstance(value, dict) and "registry" in value and "schema" not in value:
+            return {"schema_evolution": "add_columns", **body}
+        return body
 
     @field_validator("topics")
     @classmethod

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from lakebound.frozen import Frozen
 from lakebound.spec.to_topics import LEDGER_PREFIX, is_topic_name
+from lakebound.spec.value import SchemaValueSpec
 from lakebound.spec.yaml_source import Keys
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
         return ("freshness",), (
             f"real_time sends rows to Kafka topics, but there are also {what}: say how often these get rows, such as "
             f"real_time: {{tables: 1s}}; or use 0ms for all of them"
+        )
+    if isinstance(spec.value, SchemaValueSpec):
+        return ("freshness",), (
+            f"real_time cannot decode {spec.value.format}: Python cannot run there, and Spark's own decoder knows only one "
+            f"version of a schema; use 0ms"
         )
     if spec.reference:
         return ("freshness",), (

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakebound.control.replay_result import PieceCounts, ReplayResult, TableLanded
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_topic_ids, count, missing
 from lakebound.operations.backfill.tables import owned_table
@@ -65,7 +66,7 @@ class CoveredTables:
     """The tables of a replay. Nothing stays pending between two pieces: a stream that starts goes on from the ledgers alone."""
 
     def __init__(self, orders: ReplayOrders, session: SparkSession, check_wanted: CheckWanted) -> None:
-        spec = orders.spec
+        spec = open_schemas(orders).spec
         self._spec, self._places, self._wanted, self._session = spec, orders.places, orders.wanted, session
         self._check_wanted = check_wanted
         self._facts = KafkaFacts(spec.connection)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from lakebound import faults
 from lakebound.inspection.proof.offset_arrays import Arrays
+from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.table_settling import check_settled, check_unmoved
 from lakebound.operations.release.candidates import offsets_in
 from lakebound.operations.release.orders import ReleaseOrders
@@ -63,7 +64,7 @@ class QuarantinedRecords:
 
     def __init__(self, orders: ReleaseOrders, session: SparkSession, tables: Sequence[Table]) -> None:
         self._orders = orders
-        self._spec = orders.spec
+        self._spec = open_schemas(orders).spec
         self._session = session
         self._references = open_book(session, self._spec, orders.places)
         self._planned = plan_pipeline(session, self._spec, self._references)

@@ -31,10 +31,10 @@ from pyspark.sql.types import (
 )
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
-from lakebound.formats.kinds import BytesFormat, JsonFormat, ValueFormat, decoder_of
+from lakebound.formats.kinds import BytesFormat, JsonFormat, SchemaFormat, ValueFormat, decoder_of
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound.spec.value import JsonValueSpec
+from lakebound.spec.value import BytesValueSpec, JsonValueSpec
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 PROBLEM = "_problem"
@@ -125,10 +125,12 @@ def value_format(spec: PipelineSpec, unhoused: Collection[str] = ()) -> ValueFor
         spec: The pipeline.
         unhoused: Fields of the schema for which a table has no column.
     """
-    schema = value_schema(spec)
-    if schema is None or not isinstance(spec.value, JsonValueSpec):
+    value, schema = spec.value, value_schema(spec)
+    if schema is None or isinstance(value, BytesValueSpec):
         return BytesFormat()
-    return json_format(schema, unhoused, unknown_refused=spec.value.unknown_fields == "quarantine")
+    if isinstance(value, JsonValueSpec):
+        return json_format(schema, unhoused, unknown_refused=value.unknown_fields == "quarantine")
+    return SchemaFormat(_arrow_columns(schema), value.read.reader, value.record, value.read.known)
 
 
 def json_format(schema: StructType, unhoused: Collection[str] = (), *, unknown_refused: bool = False) -> JsonFormat:
@@ -139,8 +141,7 @@ def json_format(schema: StructType, unhoused: Collection[str] = (), *, unknown_r
         unhoused: Fields of the schema for which a table has no column.
         unknown_refused: Whether a record with a field that is not in the schema is not landed.
     """
-    fields = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in schema.fields]
-    return JsonFormat(to_arrow_schema(StructType(fields)), tuple(sorted(unhoused)), unknown_refused)
+    return JsonFormat(_arrow_columns(schema), tuple(sorted(unhoused)), unknown_refused)
 
 
 def skips_nulls(spec: PipelineSpec) -> bool:
@@ -152,6 +153,11 @@ def parsed_type(form: ValueFormat) -> StructType:
     """Return Spark's type of decoded values; every part may be null."""
     columns = from_arrow_schema(form.columns, prefer_timestamp_ntz=True)
     return StructType([StructField(field.name, field.dataType) for field in columns.fields])
+
+
+def _arrow_columns(schema: StructType) -> pa.Schema:
+    fields = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in schema.fields]
+    return to_arrow_schema(StructType(fields))
 
 
 def _nullable(kind: DataType) -> DataType:
@@ -241,9 +247,12 @@ def value_fields(spec: PipelineSpec) -> list[str]:
 
 def value_schema(spec: PipelineSpec) -> StructType | None:
     """Return the schema of a pipeline's records; None where they are bytes."""
-    if not isinstance(spec.value, JsonValueSpec):
+    value = spec.value
+    if isinstance(value, BytesValueSpec):
         return None
-    return cast(StructType, StructType.fromDDL(spec.value.value_schema))
+    if value.value_schema is None:
+        return from_arrow_schema(value.read.columns, prefer_timestamp_ntz=True)
+    return cast(StructType, StructType.fromDDL(value.value_schema))
 
 
 def kafka_struct(topic_ids: Mapping[str, str]) -> Column:

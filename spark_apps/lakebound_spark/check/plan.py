@@ -14,6 +14,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
 from lakebound.first_line import first_line
+from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
 from lakebound.spec.placed import Origin, PlacedProblem
@@ -74,7 +75,13 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         run: The pipeline's orders.
         conditions: In SQL, on the rows that its tables get.
     """
-    found, spec = PlannedCheck(), run.spec
+    found = PlannedCheck()
+    try:
+        spec = open_schemas(run).spec
+    except LakeboundError as exc:
+        found.problems.append(PlacedProblem(str(exc), ("value",)))
+        return found, None
+    run = run.model_copy(update={"spec": spec})
     try:
         given = value_schema(spec)
     except Exception as exc:  # Spark says in many ways that a text is no schema

@@ -109,6 +109,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     found = Trial(checked.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
     if planned is None or (not checked.tables and (spec.tables or checked.problems)):
         return found
+    spec = planned.spec
     schemas = {one.id: table_schema(planned.output, one) for one in spec.tables if one.id in checked.tables}
     settled = Settled({}) if found.problems else compare_tables(spec, run.places.read_only(), schemas, value_fields(spec))
     assembly = Assembly(planned, sample.topic_ids, _layouts(run), settled.unhoused)

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound import faults
+from lakebound.formats.registered import new_schemas_in
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound.ledger.entry import Offsets, count
@@ -139,6 +140,7 @@ class BatchLander:
                 which the transform raises; the rest is left out where it says no.
 
         Raises:
+            NewSchemasError: Records name schemas that are to be asked for; nothing was landed.
             LakeboundError: What commits raise; nothing is half done: a table has the batch (or piece), or has not.
         """
         report = BatchReport(batch)
@@ -274,6 +276,8 @@ class BatchLander:
                 tried.add("l")
                 found = self._unlandable(work)
             except (PySparkException, Py4JJavaError) as exc:
+                if (new := new_schemas_in(str(exc))) is not None:
+                    raise new from exc
                 if "t" in tried or self._raising is None or raised_on_values(exc) is None:
                     raise
                 tried.add("t")

@@ -64,6 +64,7 @@ def make_spark_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Spar
         return SparkDecoder(((*located, parsed, problem),))
     schema = value_schema(spec)
     assert schema is not None
+    assert isinstance(spec.value, JsonValueSpec), "check refuses others in real time"
     corrupt = _unused_name(schema)
     relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(corrupt, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}

@@ -24,6 +24,7 @@ from lakebound.landing.complete_hours_watch import CompleteHoursKeeper, Complete
 from lakebound.landing.cpu_seconds import CpuClock
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.ledger_recorder import LedgerRecorder
+from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
@@ -41,7 +42,7 @@ from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.reference.book import ReferenceBook, open_book
 from lakebound_spark.reference.refresh import ReferenceWatch
 from lakebound_spark.session import SessionStart
-from lakebound_spark.stream.batches_opening import OpenedBatches, open_in_batches
+from lakebound_spark.stream.batches_opening import OpenedBatches, Opening, open_in_batches
 from lakebound_spark.stream.ending import change_desired_at_end, is_refusal, verdict_on, write_down
 from lakebound_spark.stream.kafka_wait import KafkaWait
 from lakebound_spark.stream.landed_batches import BATCHES, BatchListeners, LandedBatches
@@ -53,6 +54,7 @@ from lakebound_spark.stream.real_time_opening import Opened, open_in_real_time, 
 from lakebound_spark.stream.real_time_query import IN_REAL_TIME, RealTimeStream
 from lakebound_spark.stream.repeated_query import QueriesTogether, RepeatedQuery, Stream
 from lakebound_spark.stream.reporting import TargetsReport
+from lakebound_spark.stream.schema_watch import SchemaWatch
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
 
@@ -210,8 +212,11 @@ class Application:
             parts = self.prepare(session, lease, facts)
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             refresh = ReferenceWatch(session, parts.references, lambda found: self._board.change(references=found))
+            schemas = None if parts.batches is None else SchemaWatch(parts.batches.opening.schemas)
             watch.start()
             refresh.start()
+            if schemas is not None:
+                schemas.start()
             hours = self._complete_hours(lease)
             if hours is not None:
                 hours.start()
@@ -230,6 +235,8 @@ class Application:
             finally:
                 watch.end()
                 refresh.end()
+                if schemas is not None:
+                    schemas.end()
                 if hours is not None:
                     hours.end()
                 if parts.batches is not None:
@@ -262,12 +269,18 @@ class Application:
         check_landed_topics(spec, run.places, {topic: known.topic_id for topic, known in facts.items()})
         references = open_book(session, spec, run.places)
         if run.freshness != REAL_TIME:
-            batches = open_in_batches(session, run, lease, facts, self._facts, references, self._samples)
+            batches = open_in_batches(self._opening(session, run, lease, facts, references))
             parts = Parts(batches.quarantine, references, batches, None)
         else:
             parts = self._prepare_in_real_time(session, lease, facts, references)
         self._targets = parts.targets
         return parts
+
+    def _opening(
+        self, session: SparkSession, run: RunSpec, lease: Lease, facts: dict[str, TopicFacts], references: ReferenceBook
+    ) -> Opening:
+        schemas = open_schemas(run, learns=True)
+        return Opening(session, run, lease, facts, self._facts, references, self._samples, schemas)
 
     def _prepare_in_real_time(
         self, session: SparkSession, lease: Lease, facts: dict[str, TopicFacts], references: ReferenceBook
@@ -276,7 +289,7 @@ class Application:
         run, both = self._run, has_both_ends(self._run.spec, REAL_TIME)
         planned, batches = plan_in_real_time(session, run, facts), None
         if both:
-            batches = open_in_batches(session, run.of_batches, lease, facts, self._facts, references, self._samples)
+            batches = open_in_batches(self._opening(session, run.of_batches, lease, facts, references))
         quarantine = None if batches is None else batches.quarantine
         opened = open_in_real_time(run, lease, facts, self._facts, planned, quarantine)
         return Parts(opened.quarantine, references, batches, opened)
@@ -307,8 +320,7 @@ class Application:
     def _landing(
         self, session: SparkSession, parts: Parts, batches: OpenedBatches, facts: dict[str, TopicFacts], report: TargetsReport
     ) -> LandingStream:
-        if (raising := batches.assembly.raising) is not None:
-            raising.tell = lambda found: self._board.change(search=found)
+        batches.show_searches(lambda found: self._board.change(search=found))
         run = self._run if parts.real_time is None else self._run.of_batches
         listeners = BatchListeners(self._board, report, self._recorder, self._ledger)
         told = LandedBatches(run.spec, batches.targets, listeners)

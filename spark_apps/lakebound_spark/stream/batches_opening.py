@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.control.lease import Lease
+from lakebound.control.progress import SearchProgress
+from lakebound.errors import SchemaChangedError, TransformRefusedError
+from lakebound.first_line import first_line
+from lakebound.formats.schemas import SchemaId
 from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
-from lakebound.landing.table_settling import check_settled, settle_tables
+from lakebound.landing.table_settling import Settled, check_settled, settle_tables
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
-from lakebound.spec.pipeline import AVAILABLE_NOW
+from lakebound.spec.pipeline import AVAILABLE_NOW, PipelineSpec
 from lakebound_spark.batch.decode import value_fields
 from lakebound_spark.batch.rehearsal import Rehearsal, nothing_waits
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
-from lakebound_spark.batch.targets import Target
+from lakebound_spark.batch.targets import Target, Writer
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.lander import BatchLander, make_lander
-from lakebound_spark.landing.parts import ProcessParts, plan_pipeline
+from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets
 from lakebound_spark.stream.other_targets import OtherTargets, check_machine, take_json
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a stream in batches is opened from.
+
+    Attributes:
+        session: Spark's.
+        run: The orders.
+        lease: Of this application; its epoch goes into every commit.
+        facts: What Kafka has of each topic that is read, by the topic's name.
+        kafka: Asks Kafka.
+        references: Reference data of the transform.
+        samples: Keeps bad records, where the pipeline asks for that.
+        schemas: Those of the records, and the pipeline with them.
+    """
+
+    session: SparkSession
+    run: RunSpec
+    lease: Lease
+    facts: Mapping[str, TopicFacts]
+    kafka: KafkaFacts
+    references: ReferenceBook
+    samples: SampleRecorder
+    schemas: SchemaBook
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """A pipeline as its schemas are now, and its tables as they stand to it.
+
+    Attributes:
+        run: The orders, with the pipeline as it is now.
+        planned: Its transform.
+        others: What it lands in beside its tables.
+        schemas: Columns of its tables, by their id.
+        tables: How these stand.
+    """
+
+    run: RunSpec
+    planned: SessionParts
+    others: OtherTargets
+    schemas: Mapping[str, pa.Schema]
+    tables: Settled
+
+    def check_columns(self) -> None:
+        """Check that the tables' columns still take the pipeline's.
+
+        Raises:
+            SchemaChangedError: Somebody else has changed the columns of one.
+        """
+        check_settled(self.run.spec, self.run.places, self.schemas, value_fields(self.run.spec))
 
 
 @dataclass
@@ -33,21 +90,28 @@ class OpenedBatches:
     """What a stream in batches needs.
 
     Attributes:
+        opening: What it was opened from.
+        writer: What all commits have in common.
         assembly: Makes rows of records.
         lander: Lands batches.
         targets: Tables, topics and stores as their ledgers stand.
         quarantine: The quarantine table.
         rehearsal: Of the first batch; None where the driver decodes no batch, where the first one needs nothing of Spark, and
             after it has been.
-        check_columns: Checks that the tables' columns take the pipeline's.
+        wanted_schemas: What records have said of schemas that are not read yet.
+        tell_search: Hears of a search for records on which the transform raises.
     """
 
+    opening: Opening
+    writer: Writer
     assembly: Assembly
     lander: BatchLander
     targets: list[Target]
     quarantine: Target
     rehearsal: Rehearsal | None
-    check_columns: Callable[[], object]
+    _settled: _Settled
+    wanted_schemas: frozenset[SchemaId] = frozenset()
+    tell_search: Callable[[SearchProgress], None] = lambda found: None
 
     def planned(self, session: SparkSession, facts: Mapping[str, TopicFacts]) -> NextOffsets:
         """Return where a query starts, as the ledgers and Kafka's facts say; rehearse before the first one if nothing waits.
@@ -63,57 +127,90 @@ class OpenedBatches:
         return start
 
     def reopen(self) -> None:
-        """Read every ledger again, and check that the tables still take what the pipeline produces.
+        """Read every ledger again, and what records want of schemas; check that the tables take what the pipeline produces.
 
         Raises:
             SchemaChangedError: Somebody else has changed the columns of one.
+            LakeboundError: The registry of the schemas is away.
         """
         reopen(self.targets, self.quarantine)
-        self.check_columns()
+        if self.wanted_schemas:
+            self.opening.schemas.learn(self.wanted_schemas)
+            self.wanted_schemas = frozenset()
+        if not self.opening.schemas.has_newer:
+            self._settled.check_columns()
+            return
+        settled = _settle(self.opening, self.writer)
+        reopen(self.targets, self.quarantine)
+        self.lander.close()
+        self._settled = settled
+        self.assembly = _assemble(self.opening, settled, self.targets)
+        self.lander = _lander(self.opening, self.assembly, self.targets, self.quarantine, self.writer)
+        self.show_searches(self.tell_search)
+
+    def show_searches(self, tell: Callable[[SearchProgress], None]) -> None:
+        """Tell of each search for records on which the transform raises, now and after the schemas were read again."""
+        self.tell_search = tell
+        if self.assembly.raising is not None:
+            self.assembly.raising.tell = tell
 
 
-def open_in_batches(
-    session: SparkSession,
-    run: RunSpec,
-    lease: Lease,
-    facts: Mapping[str, TopicFacts],
-    kafka: KafkaFacts,
-    references: ReferenceBook,
-    samples: SampleRecorder,
-) -> OpenedBatches:
+def open_in_batches(opening: Opening) -> OpenedBatches:
     """Refuse what cannot land, then make the targets what the pipeline needs, and open them.
-
-    Args:
-        session: Spark's.
-        run: The orders.
-        lease: Of this application; its epoch goes into every commit.
-        facts: What Kafka has of each topic that is read, by the topic's name.
-        kafka: Asks Kafka.
-        references: Reference data of the transform.
-        samples: Keeps bad records, where the pipeline asks for that.
 
     Raises:
         LakeboundError: The pipeline is refused; nothing was created or changed.
     """
-    spec, topic_ids = run.spec, {topic: known.topic_id for topic, known in facts.items()}
-    check_machine(run, ProcessParts(session.sparkContext).master)
-    planned = plan_pipeline(session, spec, references, with_messages=take_json(spec))
+    run, facts = opening.run, opening.facts
+    check_machine(run, ProcessParts(opening.session.sparkContext).master)
+    writer = replace(make_writer(run, opening.lease), references=opening.references.versions)
+    settled = _settle(opening, writer)
+    others = settled.others
+    targets, quarantine = open_targets(run, {**settled.schemas, **others.staged}, writer, facts, others.make(writer))
+    assembly = _assemble(opening, settled, targets)
+    lander = _lander(opening, assembly, targets, quarantine, writer)
+    is_rehearsed = run.spec.driver_lane.direct and run.freshness != AVAILABLE_NOW
+    rehearsal = assembly.rehearsal() if is_rehearsed else None
+    return OpenedBatches(opening, writer, assembly, lander, targets, quarantine, rehearsal, settled)
+
+
+def _settle(opening: Opening, writer: Writer) -> _Settled:
+    """Make the tables what the pipeline needs, with the newest schemas that they can follow."""
+    while True:
+        try:
+            return _settle_with(opening, opening.schemas.spec, writer)
+        except (SchemaChangedError, TransformRefusedError) as exc:
+            if not opening.schemas.pass_over_newest(first_line(exc)):
+                raise
+
+
+def _settle_with(opening: Opening, spec: PipelineSpec, writer: Writer) -> _Settled:
+    run = opening.run.model_copy(update={"spec": spec})
+    planned = plan_pipeline(opening.session, spec, opening.references, with_messages=take_json(spec))
     schemas = planned.table_schemas() | {spec.quarantine_table.id: QUARANTINE_SCHEMA}
-    others, fields = OtherTargets(run, planned, kafka), value_fields(spec)
-    others.check(topic_ids)
-    writer = replace(make_writer(run, lease), references=references.versions)
-    settled = settle_tables(spec, run.places, schemas, fields, own_epoch=writer.epoch, check_lease=writer.check_lease)
-    targets, quarantine = open_targets(run, schemas | others.staged, writer, facts, others.make(writer))
-    assembly = Assembly(
-        planned,
-        topic_ids,
-        layouts=[target.table.layout() for target in targets],
-        unhoused=settled.unhoused,
-        left_out=others.left_out(settled.left_out),
-        bounds=others.bounds(),
+    others = OtherTargets(run, planned, opening.kafka)
+    others.check(_topic_ids(opening))
+    tables = settle_tables(
+        spec, run.places, schemas, value_fields(spec), own_epoch=writer.epoch, check_lease=writer.check_lease
     )
+    return _Settled(run, planned, others, schemas, tables)
+
+
+def _assemble(opening: Opening, settled: _Settled, targets: Sequence[Target]) -> Assembly:
+    return Assembly(
+        settled.planned,
+        _topic_ids(opening),
+        layouts=[target.table.layout() for target in targets],
+        unhoused=settled.tables.unhoused,
+        left_out=settled.others.left_out(settled.tables.left_out),
+        bounds=settled.others.bounds(),
+    )
+
+
+def _lander(opening: Opening, assembly: Assembly, targets: Sequence[Target], quarantine: Target, writer: Writer) -> BatchLander:
     direct = assembly.direct_lane()
-    rehearsal = assembly.rehearsal() if direct is not None and run.freshness != AVAILABLE_NOW else None
-    lander = make_lander(assembly, targets, quarantine, writer, run.places, direct=direct, samples=samples)
-    check_columns = partial(check_settled, spec, run.places, schemas, fields)
-    return OpenedBatches(assembly, lander, targets, quarantine, rehearsal, check_columns)
+    return make_lander(assembly, targets, quarantine, writer, opening.run.places, direct=direct, samples=opening.samples)
+
+
+def _topic_ids(opening: Opening) -> dict[str, str]:
+    return {topic: known.topic_id for topic, known in opening.facts.items()}

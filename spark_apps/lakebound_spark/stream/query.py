@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
+from lakebound.formats.registered import NewSchemasError
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.run_spec import RunSpec
@@ -72,7 +73,7 @@ class LandingStream:
         """
         self._run = run
         self._session = session
-        self._lander = opened.lander
+        self._opened = opened
         self._targets = opened.targets
         self._topic_ids = opened.assembly.topic_ids
         self._facts = facts
@@ -101,6 +102,7 @@ class LandingStream:
         """
         self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
         self._position = self._planned = start
+        self._rounds = Rounds(self._run, self._opened.lander)
         make_private_folder(checkpoint.parent)
         self._told.hold()
         interval_seconds = parse_freshness(self._run.freshness)
@@ -118,6 +120,9 @@ class LandingStream:
         self._told.begin(start)
         try:
             self._watch(query)
+        except NewSchemasError as new:
+            self._opened.wanted_schemas |= new.ids
+            raise
         finally:
             self._end(query)
 
@@ -127,8 +132,10 @@ class LandingStream:
             if not query.isActive:
                 self._raise_end(query)
                 return
+            if self._opened.opening.schemas.has_newer:
+                raise NewSchemasError(())
             with self._batch_lock:
-                self._lander.flush(self._run.spec.limits.idle_entry_seconds)
+                self._opened.lander.flush(self._run.spec.limits.idle_entry_seconds)
                 self._told.show_recent()
             if time.monotonic() > next_care:
                 self._keep_cheap()
@@ -139,7 +146,7 @@ class LandingStream:
         self._ending.set()
         with self._batch_lock:
             if self._may_commit(query):
-                self._lander.flush()
+                self._opened.lander.flush()
                 self._told.show_targets()
         query.stop()
 
@@ -217,7 +224,7 @@ class LandingStream:
         wanted = bound_range(range_between(self._position, ends, self._topic_ids), self._until)
         if self._references.has_newer:
             # What is pending was read with the version before: its entry says so.
-            self._lander.flush()
+            self._opened.lander.flush()
             self._references.turn()
         asked = [self._ask_topic_ids()]
         held = {topic: TopicOffsets(topic_id=known, partitions={}) for topic, known in self._topic_ids.items()}
@@ -229,7 +236,7 @@ class LandingStream:
             check_topic_ids(held, found)
             check_target_ids(self._written_ids(), found)
 
-        report = self._lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
+        report = self._opened.lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
         if report.ended_early:
             self._told.add(report, {}, time.perf_counter() - began)
             return

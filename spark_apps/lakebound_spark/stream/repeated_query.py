@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Protocol
 
 from lakebound.errors import FilesOutdatedError, KafkaRefusalError, LeaseLostError
+from lakebound.formats.registered import NewSchemasError
 from lakebound.landing.kafka_errors import refusal_in
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -92,6 +93,11 @@ class RepeatedQuery:
                 log.info("the ledger says: start at %s (%s)", start, self.name)
                 self.stream.run(start, checkpoint)
                 return
+            except NewSchemasError:
+                log.info("the query ends for schemas that are not read yet, and goes on with them (%s)", self.name)
+                attempt += 1
+                found = self.wait_for_kafka()
+                continue
             except Exception as caught:
                 failures = 1 if self.stream.landed_batches > landed else failures + 1
                 self._raise_last(caught, failures)

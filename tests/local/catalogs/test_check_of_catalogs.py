@@ -10,7 +10,7 @@ from tests.support.catalogs.postgresql import USER, PostgreSQL
 from tests.support.tables.local_tables import make_table
 
 from lakebound.spec.table import TableSpec
-from lakebound.tables.warehouse_check import catalog_problems
+from lakebound.tables.catalogs import catalog_problems
 
 
 def test_a_catalog_that_can_be_used_is_no_problem(installation: Installation, spec: TableSpec) -> None:

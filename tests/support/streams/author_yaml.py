@@ -55,7 +55,7 @@ RULES: dict[str, Rule] = {
             *("tables.name", "quarantine.name", "to_topics.topic", "spark.driver_memory", "spark.executor_memory"),
             *("to_stores.counters.windows", "to_stores.counters.sums", "to_stores.delete_if", "complete_hours.grace"),
             *("connection.client.client.id", "connection.client.client.rack", "connection.sasl.extensions"),
-            "maintenance.readers.table",
+            *("maintenance.readers.table", "value.registry", "value.schema_file"),
         ),
         "shape",
     ),
@@ -71,6 +71,8 @@ RULES: dict[str, Rule] = {
                 "value.schema",
                 "value.json_schema",
                 "value.ignored_fields",
+                "value.subject",
+                "value.record",
                 "approvers",
                 "owners",
                 "to_topics.key",
@@ -178,6 +180,9 @@ def bodies() -> Iterator[dict[str, Any]]:
     """Yield right YAML, in which nearly every field is used."""
     yield copy.deepcopy(WHOLE)
     yield copy.deepcopy({**WHOLE, "connection": {**WHOLE["connection"], "sasl": _TOKENS}})
+    small = {key: WHOLE[key] for key in ("pipeline", "topics", "connection", "freshness", "tables")}
+    yield copy.deepcopy({**small, "value": {"format": "avro", "registry": "shop", "subject": "orders", "record": "a.Order"}})
+    yield copy.deepcopy({**small, "value": {"format": "protobuf", "schema_file": "order.proto", "record": "a.Order"}})
 
 
 def parts_for(field: str) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,6 @@ LITERAL = re.compile(rf"({'|'.join(TABLE_FORMATS)})[:.]?", re.IGNORECASE)
 """A format's name, or how a table's id or a property of the format begins."""
 
 EXCEPTIONS = {
-    "cli/health.py": "words: what a format's metadata consists of",
     "inspection/doctor/foreign/reading.py": "the registry of readers of tables that are not ours, by what a person writes",
     "local/demo.py": "the demo's own two tables, and its words about them",
     "local/training_run.py": "the pipeline of the training run",
@@ -32,9 +31,6 @@ IMPORTERS = {
     "operations/backup/archive.py": "a backup has the file of the embedded catalog",
     "operations/backup/plan.py": "a backup has the file of the embedded catalog",
     "operations/backup/restore.py": "a backup has the file of the embedded catalog",
-    "operations/maintenance/keep.py": "how long the properties of a Delta table keep its log and files",
-    "operations/recovery/repointing.py": "a repair of what a catalog says",
-    "tables/warehouse_check.py": "asks a warehouse's catalog, of whatever tables",
     "maintain/iceberg_actions.py": "Spark's side of the maintenance of Iceberg tables",
     "maintain/iceberg_operations.py": "Spark's side of the maintenance of Iceberg tables",
 }

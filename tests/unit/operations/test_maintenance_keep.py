@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.worlds.table_histories import START_MS, IcebergHistory, live_one
 
-from lakebound.operations.maintenance.keep import expirable, kept_snapshots, undo_until_ms
+from lakebound.operations.maintenance.iceberg.kept_snapshots import expirable, kept_snapshots
+from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.recovery.rewind.choice import last_rewind
 from lakebound.spec.maintenance import HistorySpec
 from lakebound.tables.iceberg.expirable import expirable as engine_allows

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.worlds.table_histories import START_MS, DeltaHistory, live_one
 
-from lakebound.operations.maintenance.keep import clean_before, undo_until_ms, vacuum_retention_seconds
+from lakebound.operations.maintenance.delta.kept_log import clean_before, vacuum_retention_seconds
+from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.recovery.rewind.choice import last_rewind
 from lakebound.spec.maintenance import HistorySpec, MaintenanceSpec, OrphansSpec
 from lakebound.tables.delta.durations import parse_ms

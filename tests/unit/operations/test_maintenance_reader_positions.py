@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lakebound.operations.maintenance.reader_positions import DeltaPosition, ReaderUnreadableError, delta_position
+from lakebound.operations.maintenance.delta.reader_position import DeltaPosition, delta_position
+from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError
 from lakebound.spec.maintenance import ReaderSpec
 
 TABLE, OTHER = "11111111-aaaa", "22222222-bbbb"

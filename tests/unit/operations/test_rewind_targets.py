@@ -13,7 +13,8 @@ from tests.support.worlds.table_histories import START_MS, DeltaHistory, Iceberg
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.table_history import Grain, RewindTarget, TableHistory, read_table_history, write_table_history
-from lakebound.operations.maintenance.keep import clean_before, expirable
+from lakebound.operations.maintenance.delta.kept_log import clean_before
+from lakebound.operations.maintenance.iceberg.kept_snapshots import expirable
 from lakebound.operations.maintenance.rewind_targets import chosen_targets, rewind_targets, table_history
 from lakebound.spec.maintenance import MOST_HISTORY_SECONDS, HistorySpec
 

@@ -6,8 +6,8 @@ import pytest
 
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import RestCatalogSpec
+from lakebound.tables.catalogs import catalog_problems
 from lakebound.tables.places import Places
-from lakebound.tables.warehouse_check import catalog_problems
 
 SECRET = "token-4711"
 

@@ -112,11 +112,13 @@ def columns_without_spark(spec: PipelineSpec, existing: TableColumns) -> dict[st
 
 
 def own_columns(spec: PipelineSpec) -> dict[str, str] | None:
-    """Return the columns that a pipeline gives its tables, with their types; None where a transform makes them."""
+    """Return the columns that a pipeline gives its tables, with their types; None where a transform or registry says."""
     if spec.transform is not None:
         return None
     if isinstance(spec.value, BytesValueSpec):
         return {"key": "BINARY", "value": "BINARY", KAFKA_COLUMN: "STRUCT"}
+    if spec.value.value_schema is None:
+        return None
     try:
         return {
             **{column.name: column.type for column in read_columns(spec.value.value_schema)},

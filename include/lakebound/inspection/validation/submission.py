@@ -55,7 +55,7 @@ def validation_orders(
         rows: How many rows are due; None when that is not known.
         is_waited_for: Whether a person waits for the end: the run then gets an ordinary share of the cores.
     """
-    run = make_run_spec(spec, settings, Desired(), app_id)
+    run = make_run_spec(spec, settings, Desired(), app_id, reads_records=False)
     fields = {name: getattr(run, name) for name in RunSpec.model_fields}
     return ValidationOrders(**fields, expectations=file, by_hand=by_hand, rows=rows, is_waited_for=is_waited_for)
 

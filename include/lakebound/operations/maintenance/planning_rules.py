@@ -10,7 +10,7 @@ from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.steps import Compact, MaintenanceStep
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.tables.formats import PerFormat, format_of
-from lakebound.tables.health import TableFacts
+from lakebound.tables.health import MetadataFacts, TableFacts
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,10 @@ class PlanningRules:
     def not_compacted(self, facts: TableFacts) -> str:
         """Return why no file of a table is rewritten; empty: they are."""
         return ""
+
+    def metadata_parts(self, metadata: MetadataFacts) -> str:
+        """Return in words how many parts of a table's metadata a reader reads."""
+        raise NotImplementedError
 
     def before(self, table: PlannedTable) -> Iterator[MaintenanceStep]:
         """Yield the steps before the compactions."""

@@ -37,7 +37,7 @@ def maintenance_orders(
         plan_only: Whether the run only says what is due.
         is_waited_for: Whether a person asked for it and waits: the run then gets an ordinary share of the cores.
     """
-    run = make_run_spec(spec, settings, Desired(), app_id)
+    run = make_run_spec(spec, settings, Desired(), app_id, reads_records=False)
     fields = {name: getattr(run, name) for name in RunSpec.model_fields}
     return MaintenanceOrders(**fields, plan_only=plan_only, is_waited_for=is_waited_for)
 

@@ -1,4 +1,4 @@
-"""The action that has the Iceberg catalog name a table's newest metadata again. The plan is pure."""
+"""The action that has the catalog name a table's newest metadata again. The plan is pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from lakebound.operations.recovery.conditions import HELD_MEANWHILE, refused
 from lakebound.operations.recovery.facts import RecoveryFacts
 from lakebound.operations.recovery.plan import RepairPlan, RepairStep
 from lakebound.spec.table import TableSpec
+from lakebound.tables.catalogs import catalog_of
 from lakebound.tables.places import Places
 
 
@@ -52,12 +53,8 @@ def repoint(spec: TableSpec, places: Places, step: RepairStep) -> str:
     Raises:
         CommitRefusedError: The catalog names another file meanwhile.
     """
-    from lakebound.tables.iceberg.open import open_catalog
-    from lakebound.tables.iceberg.pointer import move_pointer
-
     pointer = step.detail["pointer"]
-    catalog = open_catalog(places)
-    move_pointer(catalog, spec, pointer["from"], pointer["to"])
+    catalog_of(spec.format).name_metadata(spec, places, pointer["from"], pointer["to"])
     return _name(pointer["to"])
 
 

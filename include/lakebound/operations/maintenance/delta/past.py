@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lakebound.operations.maintenance.delta.reader_position import DeltaPosition, delta_position
 from lakebound.operations.maintenance.history import TablePast
-from lakebound.operations.maintenance.reader_positions import DeltaPosition, delta_position
 from lakebound.operations.maintenance.table_past import past_of, positions, with_pins
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.table import TableSpec

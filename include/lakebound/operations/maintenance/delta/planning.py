@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from lakebound.operations.maintenance.ages import age_seconds, ago
-from lakebound.operations.maintenance.keep import clean_before, vacuum_retention_seconds
+from lakebound.operations.maintenance.delta.kept_log import clean_before, vacuum_retention_seconds
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, MaintenanceStep, Vacuum
 from lakebound.operations.maintenance.wording import count_words
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
-from lakebound.tables.health import TableFacts
+from lakebound.tables.health import MetadataFacts, TableFacts
 
 _MIN_CLEANED_COMMITS = 50
 """The streams write a log checkpoint so often, and the log is cut off at one."""
@@ -29,6 +29,10 @@ class DeltaPlanning(PlanningRules):
         if vectors != "true" and facts.properties.get("delta.columnMapping.mode", "none").strip().lower() == "none":
             return ""
         return "not compacted, as deletion vectors or column mapping are switched on"
+
+    def metadata_parts(self, metadata: MetadataFacts) -> str:
+        """Return how many commits come after the last log checkpoint."""
+        return count_words(metadata.log_tail_commits, "commit") + " in the tail"
 
     def after(self, table: PlannedTable, compactions: Sequence[Compact]) -> Iterator[MaintenanceStep]:
         """Yield the log checkpoint, VACUUM and the log's clean-up."""

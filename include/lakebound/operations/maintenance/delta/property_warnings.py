@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lakebound.operations.maintenance.keep import CLEANS_LOG
+from lakebound.operations.maintenance.delta.kept_log import CLEANS_LOG
 from lakebound.operations.maintenance.property_values import is_false, is_true
 from lakebound.spec.maintenance import DAY_SECONDS, MaintenanceSpec
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, TRANSACTIONS, parse_ms

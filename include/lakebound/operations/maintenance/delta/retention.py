@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from lakebound.control.bounds import LAST_MOMENT
 from lakebound.control.table_history import Grain
+from lakebound.operations.maintenance.delta.kept_log import vacuum_retention_seconds
 from lakebound.operations.maintenance.history import TablePast
-from lakebound.operations.maintenance.keep import vacuum_retention_seconds
 from lakebound.spec.maintenance import HistorySpec, MaintenanceSpec
 from lakebound.tables.delta.durations import LOG, explicit_ms
 

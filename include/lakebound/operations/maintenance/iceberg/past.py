@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakebound.operations.maintenance.history import TablePast
-from lakebound.operations.maintenance.reader_positions import iceberg_positions
+from lakebound.operations.maintenance.iceberg.reader_position import iceberg_positions
 from lakebound.operations.maintenance.table_past import past_of, positions, with_pins
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.table import TableSpec

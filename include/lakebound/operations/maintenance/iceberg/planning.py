@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from lakebound.operations.maintenance.keep import expirable
+from lakebound.operations.maintenance.iceberg.kept_snapshots import expirable
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import (
     Compact,
@@ -16,13 +16,17 @@ from lakebound.operations.maintenance.steps import (
 )
 from lakebound.operations.maintenance.wording import count_words
 from lakebound.spec.maintenance import MaintenanceSpec
-from lakebound.tables.health import TableFacts
+from lakebound.tables.health import MetadataFacts, TableFacts
 
 
 class IcebergPlanning(PlanningRules):
     """The rules of Iceberg."""
 
     rewrites_deletes: ClassVar[bool] = True
+
+    def metadata_parts(self, metadata: MetadataFacts) -> str:
+        """Return how many manifests there are."""
+        return count_words(metadata.manifests, "manifest")
 
     def before(self, table: PlannedTable) -> Iterator[MaintenanceStep]:
         """Yield the expiry of snapshots, which comes first: each commit after it writes a shorter list of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lakebound.operations.maintenance.keep import COLLECTS, MIN_SNAPSHOTS
+from lakebound.operations.maintenance.iceberg.kept_snapshots import COLLECTS, MIN_SNAPSHOTS
 from lakebound.operations.maintenance.packing import small_below
 from lakebound.operations.maintenance.property_values import is_false, number
 from lakebound.operations.maintenance.wording import count_words, size_words

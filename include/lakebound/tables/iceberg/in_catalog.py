@@ -1,15 +1,15 @@
-"""What ``lakebound check`` asks of a warehouse's Iceberg catalog: whether it answers, and lets its user do what is needed."""
+"""The Iceberg catalog: whether it answers, and lets its user do what is needed; and a repair of what it says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lakebound.errors import LakeboundError
 from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.spec.table import TableSpec
 from lakebound.spec.warehouse import SqlCatalogSpec
-from lakebound.tables.format_rules import rules_of
+from lakebound.tables.catalogs import FormatCatalog
 from lakebound.tables.places import Places
 
 if TYPE_CHECKING:
@@ -20,26 +20,35 @@ _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLES = ("iceberg_tables", "iceberg_namespace_properties")
 
 
-def catalog_problems(places: Places, tables: Iterable[TableSpec]) -> list[str]:
-    """Return what is wrong with the catalog of a warehouse; writes nothing. The embedded one is not asked.
+class IcebergCatalog(FormatCatalog):
+    """The catalog of a warehouse."""
 
-    Args:
-        places: Of the pipelines that name the warehouse.
-        tables: Their tables; of those that a catalog names it is asked.
-    """
-    wanted = [table for table in tables if rules_of(table.format).has_catalog]
-    catalog = places.warehouse.catalog
-    if not wanted or (isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite):
-        return []
-    try:
-        return list(_problems(places.read_only(), wanted))
-    except LakeboundError as exc:
-        return [str(exc)]
-    except Exception as exc:  # of a driver or a server: whatever it is, who runs the check is told of it
-        return [f"the Iceberg catalog cannot be used: {redacted(exc, NOT_SHOWN)}; check its address, login and other settings"]
+    def problems(self, places: Places, tables: Sequence[TableSpec]) -> list[str]:
+        """Return what is wrong with it; the embedded one is not asked."""
+        catalog = places.warehouse.catalog
+        if isinstance(catalog, SqlCatalogSpec) and catalog.is_sqlite:
+            return []
+        try:
+            return list(_problems(places.read_only(), tables))
+        except LakeboundError as exc:
+            return [str(exc)]
+        except Exception as exc:  # of a driver or a server: whatever it is, who runs the check is told of it
+            return [
+                f"the Iceberg catalog cannot be used: {redacted(exc, NOT_SHOWN)}; check its address, login and other settings"
+            ]
+
+    def name_metadata(self, spec: TableSpec, places: Places, named: str, newest: str) -> None:
+        """Have it name another metadata file of a table."""
+        from lakebound.tables.iceberg.open import open_catalog
+        from lakebound.tables.iceberg.pointer import move_pointer
+
+        move_pointer(open_catalog(places), spec, named, newest)
 
 
-def _problems(places: Places, tables: list[TableSpec]) -> Iterator[str]:
+CATALOG = IcebergCatalog()
+
+
+def _problems(places: Places, tables: Sequence[TableSpec]) -> Iterator[str]:
     from lakebound.tables.iceberg.catalog import LedgerCatalog
     from lakebound.tables.iceberg.open import open_catalog
     from lakebound.tables.iceberg.rest import RestLedgerCatalog
@@ -72,7 +81,7 @@ def _missing_rights(catalog: LedgerCatalog) -> Iterator[str]:
                 yield f"catalog.username: the user may not {', '.join(missing)} in {table}; grant it that"
 
 
-def _vended_keys(catalog: RestLedgerCatalog, places: Places, tables: list[TableSpec]) -> Iterator[str]:
+def _vended_keys(catalog: RestLedgerCatalog, places: Places, tables: Sequence[TableSpec]) -> Iterator[str]:
     """Yield what is wrong where the catalog hands out keys, and the warehouse has none of its own."""
     from pyiceberg.exceptions import NoSuchTableError
 

@@ -1,0 +1,201 @@
+"""The schemas that a pipeline's records are read with: read before it is planned, and again when a record names a newer one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from threading import RLock
+from typing import Protocol
+
+from lakebound.errors import LakeboundError
+from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
+from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
+from lakebound.landing.run_spec import RunSpec
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.value import SchemaValueSpec
+
+log = logging.getLogger(__name__)
+
+MOST_STRANGE = 1_000
+"""Ids that are in no subject of the pipeline: where more came, no further one is asked for until some time has passed."""
+_ASK_AGAIN_SECONDS = 300.0
+
+
+class SchemaRefusedError(LakeboundError):
+    """No version of a pipeline's schema has columns that its tables can have."""
+
+    is_refusal = True
+    runbook = "schema-changed"
+
+    def __init__(self, pipeline: str, kind: str, problem: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: value: its {kind} schema cannot be landed: {problem}")
+
+
+class Subjects(Protocol):
+    """What has the versions of subjects: a registry, and what is kept of it."""
+
+    def versions(self, subjects: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        """Return all versions of subjects, deleted ones too; as far as they are kept while the registry is away.
+
+        Raises:
+            LakeboundError: There is no such subject, or the registry is away and nothing of it is kept.
+        """
+
+    def sign(self, subjects: Collection[str]) -> object:
+        """Return what differs when a subject has another version, or the newest version another schema."""
+
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+        """Return of each id the schema that there is by it, or why there is none.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+
+
+class SchemaBook:
+    """The schemas of one pipeline while an application runs. Threads may share it."""
+
+    def __init__(
+        self, spec: PipelineSpec, files: Mapping[str, SchemaText], subjects: Subjects | None, *, learns: bool = False
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            spec: The pipeline.
+            files: The schemas that it may name as files, by what the YAML calls them.
+            subjects: Has those of its registry.
+            learns: Whether schemas that records name are asked for later; a bounded job knows at its start all that there are.
+        """
+        self._spec, self._files, self._subjects, self._learns = spec, files, subjects, learns
+        self._versions: Mapping[str, Sequence[Version]] = {}
+        self._passed_over: dict[SchemaId, str] = {}
+        self._strange: dict[SchemaId, str] = {}
+        self._strange_since = 0.0
+        self._sign: object = None
+        self._read: ReadSchemas | None = None
+        self._lock = RLock()
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether a registry has the schemas."""
+        return self._subjects is not None
+
+    @property
+    def has_newer(self) -> bool:
+        """Whether something was learnt since the pipeline was last asked for."""
+        return self._read is None and isinstance(self._spec.value, SchemaValueSpec)
+
+    @property
+    def spec(self) -> PipelineSpec:
+        """The pipeline with its schemas, as they were last read.
+
+        Raises:
+            SchemaRefusedError: No version of one has columns.
+            LakeboundError: What the registry raises.
+        """
+        value = self._spec.value
+        if not isinstance(value, SchemaValueSpec):
+            return self._spec
+        with self._lock:
+            if self._read is None:
+                self._read = self._read_all(value)
+            return self._spec.model_copy(update={"value": value.with_schemas(self._read)})
+
+    def look(self) -> None:
+        """Ask whether the registry has other versions now; ``has_newer`` says it then.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        if self._subjects is None:
+            return
+        sign = self._subjects.sign(self._subject_names())
+        if self._sign is not None and sign != self._sign:
+            versions = self._subjects.versions(self._subject_names())
+            with self._lock:
+                self._versions, self._read = versions, None
+        self._sign = sign
+
+    def learn(self, ids: Collection[SchemaId]) -> None:
+        """Ask for schemas that records name: afterwards it is known of each what becomes of its records.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        if self._subjects is None or not ids:
+            return
+        with self._lock:
+            self._versions = self._subjects.versions(self._subject_names())
+            by_id = {one: version for versions in self._versions.values() for version in versions for one in version.ids}
+            if time.monotonic() - self._strange_since > _ASK_AGAIN_SECONDS:
+                self._strange, self._strange_since = {}, time.monotonic()
+            asked = [one for one in ids if one not in by_id][: MOST_STRANGE - len(self._strange)]
+            same = {version.schema: version for version in by_id.values() if version.schema is not None}
+            for one, schema in (self._subjects.find(asked) if asked else {}).items():
+                if not isinstance(schema, str) and schema in same:
+                    self._name_also(same[schema], one)
+                else:
+                    subjects = " and ".join(sorted(self._subject_names()))
+                    self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
+            self._read = None
+
+    def pass_over_newest(self, reason: str) -> bool:
+        """Read on with older versions, because the tables cannot follow the newest; return whether there is an older one.
+
+        Args:
+            reason: Why, for the records that have it.
+        """
+        with self._lock:
+            newest = self._read.reader if self._read is not None else None
+            every = [version for versions in self._versions.values() for version in versions]
+            gone = [version for version in every if version.schema == newest]
+            if not gone or not any(
+                version.schema not in (newest, None) and not self._is_passed_over(version) for version in every
+            ):
+                return False
+            for version in gone:
+                self._passed_over |= dict.fromkeys(version.ids, reason)
+                log.warning("schema %s does not fit, its records go to quarantine: %s", version.ids, reason)
+            self._read = None
+            return True
+
+    def _is_passed_over(self, version: Version) -> bool:
+        return version.problem is not None or any(one in self._passed_over for one in version.ids)
+
+    def _subject_names(self) -> tuple[str, ...]:
+        value = self._spec.value
+        assert isinstance(value, SchemaValueSpec)
+        return tuple(dict.fromkeys(value.subject_of(topic) for topic in self._spec.topics))
+
+    def _name_also(self, version: Version, name: SchemaId) -> None:
+        """Note a further name by which records call a version, such as a GUID."""
+        more = replace(version, ids=(*version.ids, name))
+        self._versions = {
+            subject: [more if one == version else one for one in versions] for subject, versions in self._versions.items()
+        }
+
+    def _read_all(self, value: SchemaValueSpec) -> ReadSchemas:
+        try:
+            if value.schema_file is not None:
+                return schemas_of_file(self._files[value.schema_file], value.record)
+            assert self._subjects is not None
+            self._versions = self._versions or self._subjects.versions(self._subject_names())
+            asks = self._learns and len(self._strange) < MOST_STRANGE
+            return schemas_of_subjects(self._versions, value.record, self._passed_over, self._strange, asks=asks)
+        except UnreadableSchemaError as exc:
+            raise SchemaRefusedError(self._spec.pipeline, value.format, str(exc)) from exc
+
+
+def open_schemas(run: RunSpec, *, learns: bool = False) -> SchemaBook:
+    """Return the schemas of an application's records; none is read yet.
+
+    Args:
+        run: The orders.
+        learns: Whether schemas that records name are asked for later.
+    """
+    value = run.spec.value
+    if not isinstance(value, SchemaValueSpec):
+        return SchemaBook(run.spec, {}, None)
+    return SchemaBook(run.spec, run.schema_files, None, learns=learns)

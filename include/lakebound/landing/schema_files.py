@@ -1,0 +1,83 @@
+"""Schemas in files of the project: the folder ``schemas`` beside that of the pipelines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from lakebound.errors import LakeboundError
+from lakebound.formats.schemas import Reference, SchemaKind, SchemaText
+from lakebound.settings import Settings
+from lakebound.spec.named_files import UnusableFileError, read_bounded
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.value import SchemaValueSpec
+
+_IMPORT = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"\s*;', re.MULTILINE)
+_BUILT_IN = "google/protobuf/"
+_MOST_FILES = 200
+
+
+class SchemaFileError(LakeboundError):
+    """A file with a schema cannot be read."""
+
+    is_refusal = True
+
+    def __init__(self, pipeline: str, file: str, problem: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: value.schema_file: {file}: {problem}")
+
+
+def schemas_folder(settings: Settings) -> Path:
+    """Return the folder of the files with schemas: beside that of the pipelines."""
+    return settings.pipelines.parent / "schemas"
+
+
+def read_schema_files(spec: PipelineSpec, settings: Settings) -> dict[str, SchemaText]:
+    """Return the schemas that a pipeline names as files, by what the YAML calls them.
+
+    Args:
+        spec: The pipeline.
+        settings: This machine's.
+
+    Raises:
+        SchemaFileError: A file is not there, or cannot be read.
+    """
+    value, folder = spec.value, schemas_folder(settings)
+    if not isinstance(value, SchemaValueSpec) or value.schema_file is None:
+        return {}
+    reader = _Files(spec.pipeline, folder, value.format)
+    return {value.schema_file: reader.read(value.schema_file)}
+
+
+class _Files:
+    """The files of one schema: what it imports is read, too."""
+
+    def __init__(self, pipeline: str, folder: Path, kind: SchemaKind) -> None:
+        self._pipeline, self._folder, self._kind = pipeline, folder, kind
+        self._open: list[str] = []
+        self._count = 0
+
+    def read(self, name: str) -> SchemaText:
+        """Return a schema with all that it imports."""
+        if name in self._open:
+            raise SchemaFileError(self._pipeline, name, f"imports itself, through {' and '.join(self._open)}")
+        self._count += 1
+        if self._count > _MOST_FILES:
+            raise SchemaFileError(self._pipeline, name, f"is one of more than {_MOST_FILES} imported files")
+        text = self._text(name)
+        self._open.append(name)
+        wanted = _IMPORT.findall(text) if self._kind == "protobuf" else []
+        imported = tuple(Reference(one, self.read(one)) for one in wanted if not one.startswith(_BUILT_IN))
+        self._open.pop()
+        return SchemaText(self._kind, text, imported)
+
+    def _text(self, name: str) -> str:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise SchemaFileError(self._pipeline, name, f"must be a path in the folder {self._folder}, without ..")
+        file = self._folder / path
+        if not file.resolve().is_relative_to(self._folder.resolve()):
+            raise SchemaFileError(self._pipeline, name, f"leads out of the folder {self._folder}")
+        try:
+            return read_bounded(file)
+        except UnusableFileError as exc:
+            raise SchemaFileError(self._pipeline, name, f"{exc}; files with schemas are in the folder {self._folder}") from None

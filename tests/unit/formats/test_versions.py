@@ -1,0 +1,128 @@
+"""All versions of a schema become one set of columns; what cannot be read with them is named, and hides nothing else."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from lakebound.formats.contract import Records
+from lakebound.formats.kinds import SchemaFormat
+from lakebound.formats.registered import NewSchemasError, new_schemas_in
+from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
+from lakebound.formats.versions import Version, schemas_of_subjects
+
+ID = {"name": "id", "type": "long"}
+CITY = {"name": "city", "type": ["null", "string"], "default": None}
+NOTE = {"name": "note", "type": "string", "default": "none"}
+
+
+def avro(*fields: dict[str, Any]) -> SchemaText:
+    return SchemaText("avro", json.dumps({"type": "record", "name": "Order", "fields": fields}))
+
+
+def versions(*schemas: SchemaText) -> list[Version]:
+    return [Version(number, (number + 10,), schema) for number, schema in enumerate(schemas, 1)]
+
+
+def read(
+    *schemas: SchemaText, passed_over: dict[SchemaId, str] | None = None, strange: dict[SchemaId, str] | None = None
+) -> ReadSchemas:
+    return schemas_of_subjects({"orders-value": versions(*schemas)}, None, passed_over or {}, strange or {})
+
+
+def framed(number: int, schema: SchemaText, value: dict[str, Any]) -> bytes:
+    content = BytesIO()
+    fastavro.schemaless_writer(content, fastavro.parse_schema(json.loads(schema.text)), value)
+    return b"\0" + number.to_bytes(4, "big") + content.getvalue()
+
+
+def decoded(found: ReadSchemas, *values: bytes | None) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    form = SchemaFormat(found.columns, found.reader, known=found.known)
+    made = form.decoder().decode(Records([None] * len(values), values))
+    rows = pa.table(dict(made.columns)).to_pylist()
+    return rows, {at: problem.reason for at, problem in made.problems.items()}
+
+
+def test_a_removed_field_keeps_its_column_and_a_new_one_has_its_default() -> None:
+    old, new = avro(ID, CITY), avro(ID, NOTE)
+    found = read(old, new)
+    assert [(field.name, field.nullable) for field in found.columns] == [("id", True), ("note", True), ("city", True)]
+    rows, problems = decoded(found, framed(11, old, {"id": 1, "city": "Bern"}), framed(12, new, {"id": 2, "note": "x"}))
+    assert rows == [{"id": 1, "note": "none", "city": "Bern"}, {"id": 2, "note": "x", "city": None}]
+    assert not problems
+
+
+def test_records_of_many_versions_stay_in_their_order() -> None:
+    old, new = avro(ID, CITY), avro(ID, NOTE)
+    values = [framed(11, old, {"id": n, "city": "a"}) if n % 3 else framed(12, new, {"id": n, "note": "b"}) for n in range(100)]
+    values[50] = b"{}"
+    rows, problems = decoded(read(old, new), *values)
+    assert [row["id"] for row in rows] == [n for n in range(100) if n != 50]
+    assert problems == {50: "no_schema_id"}
+
+
+def test_a_version_that_cannot_be_read_sends_its_records_alone_to_quarantine() -> None:
+    text, number = avro(ID, CITY), avro(ID, {"name": "city", "type": "long"})
+    found = read(number, text)
+    rows, problems = decoded(found, framed(11, number, {"id": 1, "city": 5}), framed(12, text, {"id": 2, "city": "Bern"}))
+    assert rows == [{"id": 2, "city": "Bern"}]
+    assert problems == {0: "schema_does_not_fit"}
+
+
+def test_a_newest_version_that_is_passed_over_leaves_the_columns_as_they_were() -> None:
+    old, new = avro(ID, CITY), avro(ID, NOTE)
+    found = read(old, new, passed_over={12: "the table has no such column"})
+    assert found.columns.names == ["id", "city"]
+    _, problems = decoded(found, framed(11, old, {"id": 1, "city": None}), framed(12, new, {"id": 2, "note": "x"}))
+    assert problems == {1: "schema_does_not_fit"}
+
+
+def test_the_newest_version_that_has_columns_is_the_reader() -> None:
+    recursive = avro(ID, {"name": "next", "type": ["null", "Order"], "default": None})
+    found = read(avro(ID, CITY), recursive)
+    assert found.columns.names == ["id", "city"]
+    assert found.known is not None
+    assert "next" in dict(found.known.refused)[12]
+
+
+def test_without_any_version_that_has_columns_the_newest_is_named() -> None:
+    with pytest.raises(UnreadableSchemaError, match=r"next.*orders-value"):
+        read(avro(ID, {"name": "next", "type": ["null", "Order"], "default": None}))
+
+
+def test_subjects_share_columns_and_differ_in_none() -> None:
+    found = schemas_of_subjects({"a": versions(avro(ID, CITY)), "b": [Version(1, (21,), avro(ID, NOTE))]}, None, {}, {})
+    assert found.columns.names == ["id", "city", "note"]
+    rows, problems = decoded(
+        found, framed(11, avro(ID, CITY), {"id": 1, "city": "Bern"}), framed(21, avro(ID, NOTE), {"id": 2, "note": "x"})
+    )
+    # What another topic's schema has as a default is nothing that this topic's records have.
+    assert rows == [{"id": 1, "city": "Bern", "note": None}, {"id": 2, "city": None, "note": "x"}]
+    assert not problems
+    with pytest.raises(UnreadableSchemaError, match="use a pipeline for each topic"):
+        schemas_of_subjects(
+            {"a": versions(avro(ID)), "b": [Version(1, (21,), avro({"name": "ID", "type": "long"}))]}, None, {}, {}
+        )
+
+
+def test_an_unknown_schema_is_asked_for_and_one_that_is_in_no_subject_is_bad() -> None:
+    schema = avro(ID)
+    value = framed(99, schema, {"id": 1})
+    with pytest.raises(NewSchemasError) as caught:
+        decoded(read(schema), framed(11, schema, {"id": 1}), value)
+    assert caught.value.ids == {99}
+    assert (told := new_schemas_in(f"Traceback …\n{type(caught.value).__name__}: {caught.value}\n")) is not None
+    assert told.ids == {99}
+    rows, problems = decoded(read(schema, strange={99: "it is no version of subject orders-value"}), value)
+    assert (rows, problems) == ([], {0: "schema_does_not_fit"})
+
+
+def test_a_record_without_a_value_is_one() -> None:
+    schema = avro(ID)
+    rows, problems = decoded(read(schema), None, framed(11, schema, {"id": 1}), b"", b"\0\0")
+    assert (rows, problems) == ([{"id": 1}], {0: "null_value", 2: "no_schema_id", 3: "no_schema_id"})
