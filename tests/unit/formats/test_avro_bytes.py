@@ -133,7 +133,12 @@ HOSTILE: list[tuple[Any, str, str, str]] = [
         "does_not_fit",
         "v: -2147483648 days since 1970 are not within the years 1 to 9999",
     ),
-    ({"type": "int", "logicalType": "time-millis"}, "0201", "does_not_fit", "v: -1 ms since midnight are no time of a day"),
+    (
+        {"type": "int", "logicalType": "time-millis"},
+        "0201",
+        "does_not_fit",
+        "v: -1 milliseconds since midnight are no time of a day",
+    ),
     (
         {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
         "0206018699",

@@ -118,9 +118,9 @@ def _of_whole(writer: Primitive, meaning: Logical | None, read_as: Logical | Non
         return numbers.whole_numbers(64 if writer.kind == "long" else 32, kind, name_of(kind), factor, divisor)
     if name == "date":
         return numbers.days if kind == pa.date32() else None
-    per_second = _PER_SECOND.get(name.rpartition("-")[2], 0)
+    per_second = _per_second(meaning)
     if name.startswith("time-"):
-        return numbers.clock_texts(per_second) if kind == pa.string() else None
+        return numbers.clock_texts(per_second, max(per_second, _per_second(read_as))) if kind == pa.string() else None
     if "timestamp-" in name:
         is_its = kind == (TIMESTAMP_NTZ if name.startswith("local-") else TIMESTAMP)
         return numbers.moments(kind, per_second) if is_its and not name.endswith("-nanos") else None
@@ -131,10 +131,13 @@ def _of_whole(writer: Primitive, meaning: Logical | None, read_as: Logical | Non
 
 def _ratio(written: Logical | None, reader: Logical | None) -> tuple[int, int]:
     """Return how the reader's unit of time follows from the writer's: by multiplying and dividing."""
-    if written is None or reader is None or "-" not in written.name:
-        return 1, 1
-    first, second = (_PER_SECOND[one.name.rpartition("-")[2]] for one in (written, reader))
-    return max(second // first, 1), max(first // second, 1)
+    first, second = _per_second(written), _per_second(reader)
+    return (max(second // first, 1), max(first // second, 1)) if first and second else (1, 1)
+
+
+def _per_second(logical: Logical | None) -> int:
+    """Return what a unit of time has in a second; 0 where there is none."""
+    return _PER_SECOND.get(logical.name.rpartition("-")[2], 0) if logical is not None else 0
 
 
 def _of_bytes(meaning: Logical | None, kind: pa.DataType, size: int | None) -> Convert | None:

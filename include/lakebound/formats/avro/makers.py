@@ -169,7 +169,7 @@ class Lists:
         if order is not None:
             items = items.take(pa.array(order))
             keys = None if keys is None else keys.take(pa.array(order))
-        offsets = pa.array(np.cumsum([0, *counts], dtype=np.int32))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         if keys is None:
             return pa.ListArray.from_arrays(offsets, items, type=self.kind)
         self._note_doubles(making, keys, counts, sorted_owners)

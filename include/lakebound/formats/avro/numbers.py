@@ -23,6 +23,7 @@ _WHOLE: dict[pa.DataType, type[np.signedinteger]] = {
 _FLOATS: dict[pa.DataType, type[np.floating]] = {pa.float32(): np.float32, pa.float64(): np.float64}
 _LAST_DAY = (LAST_MS + 1) // 86_400_000 - 1
 _FIRST_DAY = FIRST_MS // 86_400_000
+_UNITS = {1000: "milliseconds", 1_000_000: "microseconds"}
 _DAY_US = 86_400_000_000
 
 
@@ -99,7 +100,7 @@ def moments(kind: pa.DataType, per_second: int) -> Convert:
     """
     factor = 1_000_000 // per_second
     first, last = FIRST_MS * 1000 // factor, (LAST_MS * 1000 + 999) // factor
-    unit = {1000: "milliseconds", 1_000_000: "microseconds"}[per_second]
+    unit = _UNITS[per_second]
 
     def convert(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
         bad = (values < first) | (values > last)
@@ -111,14 +112,19 @@ def moments(kind: pa.DataType, per_second: int) -> Convert:
     return convert
 
 
-def clock_texts(per_second: int) -> Convert:
-    """Return what makes texts of times of day, with as many digits as the unit has."""
-    unit = {1000: "ms", 1_000_000: "us"}[per_second]
-    stored, kind = (np.int32, pa.time32(unit)) if per_second == 1000 else (np.int64, pa.time64(unit))
+def clock_texts(per_second: int, shown_per_second: int) -> Convert:
+    """Return what makes texts of times of day.
+
+    Args:
+        per_second: What is counted since midnight.
+        shown_per_second: As many digits as it has the texts have; not fewer than what is counted.
+    """
+    unit, factor = _UNITS[per_second], shown_per_second // per_second
+    stored, kind = (np.int32, pa.time32("ms")) if shown_per_second == 1000 else (np.int64, pa.time64("us"))
 
     def convert(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
         bad = (values < 0) | (values >= _DAY_US * per_second // 1_000_000)
         making.note(bad, owners, path, lambda at: f"{values[at]} {unit} since midnight are no time of a day")
-        return pa.array(np.where(bad, 0, values).astype(stored)).view(kind).cast(pa.string())
+        return pa.array((np.where(bad, 0, values) * factor).astype(stored)).view(kind).cast(pa.string())
 
     return convert

@@ -1,7 +1,7 @@
 """What becomes of what a writer wrote, for who reads it with another schema: Avro's rules, and what lies beyond them. Pure.
 
 Beyond them: a field that only the writer has keeps its value; outside of unions, names of types do not count; an enum is read
-as a string; a value that the type of the column would change does not fit.
+as a string; null is what a nullable column takes; a value that the type of the column would change does not fit.
 Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution.
 """
 
@@ -79,14 +79,12 @@ class _Resolver:
     def maker(self, part: Part, reader: AvroType, kind: pa.DataType, *, by_name: bool = False) -> Maker:
         if isinstance(part, UnionPart):
             return self._union(part, reader, kind)
+        if is_null(part.type):  # it is the column that says whether null may be there
+            return Nulls(kind)
         if isinstance(reader, Union):
             return self._into_union(part, reader, kind, by_name=by_name)
         if by_name and isinstance(part.type, Named) and isinstance(reader, Named) and not reader.reads(part.type):
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
-        if is_null(part.type):
-            if not is_null(reader):
-                raise UnreadableSchemaError(part.path, f"null cannot be read as {reader}")
-            return Nulls(kind)
         if isinstance(part, RecordPart) and isinstance(reader, Record):
             if not pa.types.is_struct(kind):
                 raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
@@ -109,17 +107,13 @@ class _Resolver:
                 makers.append(self.maker(branch, reader, kind, by_name=several))
             except UnreadableSchemaError as exc:
                 makers.append(Refused(kind, exc.path, exc.reason))
-                errors += [exc] * (not is_null(branch.type))
+                errors.append(exc)
         if len(errors) == sum(not is_null(branch.type) for branch in part.branches):
             raise errors[0]
         self.wanted.add(part.slot)
         return Branches(part.slot, kind, makers)
 
     def _into_union(self, part: Part, reader: Union, kind: pa.DataType, *, by_name: bool) -> Maker:
-        if is_null(part.type):
-            if not reader.has_null:
-                raise UnreadableSchemaError(part.path, f"null cannot be read as {reader}")
-            return Nulls(kind)
         branch = _branch(part.type, reader, by_name=by_name)
         if branch is None:
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")

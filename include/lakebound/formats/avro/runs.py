@@ -9,6 +9,8 @@ from lakebound.formats.avro.tape import Numbers
 
 LEAST_ITEMS = 24
 """For fewer it does not pay."""
+MOST_ITEMS = 1 << 16
+"""At once: it takes 50 bytes for each."""
 _MOST_BYTES = 10
 """Of a number."""
 

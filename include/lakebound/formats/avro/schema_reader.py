@@ -59,11 +59,8 @@ def payload_decoder(
     if not records:
         part: Part = _as_record_part(wrote)
         return AvroDecoder(part, resolved(part, _as_record(read_as), pa.struct(list(columns)), _default), columns)
-    one: AvroType = records[0]
-    if isinstance(read_as, Union) and read_as.has_null:
-        one = Union((Primitive("null"), one))
     part, by_name = shape_of(wrote), record is not None or len(records) > 1
-    return AvroDecoder(part, resolved(part, one, pa.struct(list(columns)), _default, by_name=by_name), columns)
+    return AvroDecoder(part, resolved(part, records[0], pa.struct(list(columns)), _default, by_name=by_name), columns)
 
 
 def _records(kind: AvroType, record: str | None) -> list[Record]:

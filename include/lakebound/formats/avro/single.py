@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lakebound.formats.avro.bytes_read import MalformedError, block_at, bytes_told, number_at
-from lakebound.formats.avro.runs import LEAST_ITEMS, is_run, read_run
+from lakebound.formats.avro.runs import LEAST_ITEMS, MOST_ITEMS, is_run, read_run
 from lakebound.formats.avro.shape import (
     ChoicePart,
     FixedPart,
@@ -57,7 +57,10 @@ class SingleReader:
         if stop != end:
             raise MalformedError("", f"{bytes_told(end - stop)} behind the record: was it written with another schema?")
         for slot, values in own.items():
-            found.setdefault(slot, array(_INTEGERS)).extend(values)
+            if slot in found:
+                found[slot].extend(values)
+            else:
+                found[slot] = values
 
 
 def write_down(found: Found, tape: Tape, lists: frozenset[int]) -> None:
@@ -202,12 +205,11 @@ def _items(part: RepeatedPart, wanted: frozenset[int]) -> Callable[[bytes, int, 
         return at
 
     def at_once(data: bytes, at: int, end: int, found: Found, items: int) -> int:
-        run = read_run(item, data, at, end, items) if items >= LEAST_ITEMS else None
-        if run is None:
-            return one_by_one(data, at, end, found, items)
-        if keep:
-            found[item.slot].frombytes(run[0].tobytes())
-        return run[1]
+        while items >= LEAST_ITEMS and (run := read_run(item, data, at, end, min(items, MOST_ITEMS))) is not None:
+            if keep:
+                found[item.slot].frombytes(run[0].tobytes())
+            at, items = run[1], items - len(run[0])
+        return one_by_one(data, at, end, found, items)
 
     return at_once if part.key is None and is_run(item) else one_by_one
 

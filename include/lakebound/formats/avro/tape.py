@@ -21,7 +21,7 @@ class Tape:
     def __init__(self, wanted: Collection[int]) -> None:
         self._wanted = frozenset(wanted)
         self._pieces: dict[int, list[Numbers]] = {}
-        self._orders: dict[int, list[Numbers]] = {}
+        self._orders: dict[int, list[Numbers | None]] = {}
 
     def wants(self, slot: int) -> bool:
         """Whether what is read of a part is needed."""
@@ -42,7 +42,7 @@ class Tape:
         """
         if slot in self._wanted:
             self._pieces.setdefault(slot, []).append(counts)
-            self._orders.setdefault(slot, []).append(np.arange(counts.sum()) if order is None else order)
+            self._orders.setdefault(slot, []).append(order)
 
     def values(self, slot: int) -> Numbers:
         """Return what was read of a part."""
@@ -52,6 +52,11 @@ class Tape:
     def item_order(self, slot: int) -> Numbers | None:
         """Return which of the items of all lists come after each other; None: as they were read."""
         orders = self._orders.get(slot, [])
-        starts = np.cumsum([0, *map(len, orders)])
-        found = np.concatenate([order + first for order, first in zip(orders, starts, strict=False)]) if orders else _NONE
-        return None if np.array_equal(found, np.arange(len(found))) else found
+        if all(order is None for order in orders):
+            return None
+        found, first = [], 0
+        for counts, order in zip(self._pieces[slot], orders, strict=True):
+            number = int(counts.sum())
+            found.append(first + (np.arange(number) if order is None else order))
+            first += number
+        return np.concatenate(found)
