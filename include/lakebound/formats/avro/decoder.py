@@ -20,7 +20,7 @@ from lakebound.formats.contract import NO_VALUE, Decoded, Problem
 _MOST_AT_ONCE = 4096
 """Records: of 80 bytes what is read of them stays in the processor's cache."""
 _MOST_BYTES_AT_ONCE = 16 << 20
-_FEW = 12
+_FEW = 20
 """Records that are read faster by themselves."""
 _BEHIND = b"\0" * (1 + ZEROS)
 
