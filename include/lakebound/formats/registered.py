@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +22,8 @@ UNKNOWN_SCHEMA = "unknown_schema"
 DOES_NOT_FIT = "schema_does_not_fit"
 """Reason of a record whose schema cannot be read with the pipeline's columns."""
 _SHOWN_BYTES = 8
+_BEGINNING: Callable[[Any], bytes] = itemgetter(slice(5))
+_BEHIND_NUMBER: Callable[[Any], bytes] = itemgetter(slice(5, None))
 _IDS, _MOST_NAMED = "records name schemas that are not known yet: ", 1_000
 DecoderOf = Callable[[SchemaText, SchemaText | None], PayloadDecoder]
 """Makes the decoder of payloads of one schema, to be read with another one; None: with the newest."""
@@ -97,10 +101,10 @@ class RegisteredDecoder:
     ) -> Mapping[SchemaId, tuple[list[int], list[bytes]]]:
         """Return positions and payloads by schema, and note the problems of records without one."""
         found: dict[SchemaId, tuple[list[int], list[bytes]]] = {}
-        if records.headers is None and None not in values and len({value[:5] for value in values if value}) == 1:
+        if values and records.headers is None and None not in values and len({*map(_BEGINNING, values)}) == 1:
             number = number_at_start(values[0] or b"")
             if number is not None:  # All of one schema, as nearly always: without a Python call per record.
-                return {number: ([*range(len(values))], [value[5:] for value in values if value is not None])}
+                return {number: ([*range(len(values))], [*map(_BEHIND_NUMBER, values)])}
         for at, value in enumerate(values):
             if value is None:
                 problems[at] = NO_VALUE
