@@ -94,11 +94,11 @@ lint-beside-archive: install
 
 test-unit: install ## Run the tests without a JVM and without Airflow's database
 	@echo "== unit tests"
-	@$(PYTEST_TWICE) -q -m unit -n 3 tests/unit
+	@$(PYTEST_TWICE) -q -m unit -n 2 tests/unit
 
 test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
 	@echo "== unit tests with new examples"
-	@LAKEBOUND_CHAOS=full pytest -q -m unit -n 3 tests/unit
+	@LAKEBOUND_CHAOS=full pytest -q -m unit -n 2 tests/unit
 
 # One run of all: the tests of Airflow mostly wait, and others use the cores meanwhile. What one process must do alone comes first,
 # and short tests last, so that the processes end together.
@@ -127,7 +127,7 @@ test-pauses: class-archive ## Suspend writers, maintenance and rewinds at every 
 
 test-enumeration: install ## Run the doctor on every crash prefix and corruption, without a JVM
 	@echo "== every crash prefix and corruption"
-	@$(PYTEST_TWICE) -q -m enumeration -n 2 tests/unit
+	@$(PYTEST_TWICE) -q -m enumeration -n 2 $$(grep -rl --include='test_*.py' mark.enumeration tests/unit)
 
 test-power-cuts: install ## Test every state that a power cut can leave of every kind of work (`make test` tests a sample)
 	@echo "== every state that a power cut may leave"

@@ -41,8 +41,10 @@ def pytest_configure() -> None:
     """Every Spark that a test starts, by whatever command, lives for seconds: its JVM compiles once, as a quick start does."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
     # On a busy machine an example may take long: that is no failure (seen: 0.7 s for one that takes 1 ms).
-    # `make test` tries the same examples each time, so that it fails for what was changed; `make test-generated` tries others.
-    hypothesis_settings.register_profile("lakebound", deadline=None, derandomize=not LONG_FORM)
+    # `make test` tries the same examples each time, so that it fails for what was changed; `make test-generated` tries others,
+    # and twice as many.
+    examples = 100 if LONG_FORM else 50
+    hypothesis_settings.register_profile("lakebound", deadline=None, derandomize=not LONG_FORM, max_examples=examples)
     hypothesis_settings.load_profile("lakebound")
 
 

@@ -60,18 +60,18 @@ def uses_of(file: Path) -> Uses:
     """Return what this file of Python uses directly."""
     text = file.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    started = frozenset(_started(tree))
-    modules = {*_imported(tree), *_MODULE.findall(text), *(f"{a}.{b}" for a, b in _IMPORTED.findall(text))}
+    nodes, started = tuple(ast.walk(tree)), frozenset(_started(tree))
+    modules = {*_imported(nodes), *_MODULE.findall(text), *(f"{a}.{b}" for a, b in _IMPORTED.findall(text))}
     return Uses(
         frozenset(modules | {one for one in started if "/" not in one and not (REPOSITORY / one).exists()}),
         frozenset(one for one in started if (REPOSITORY / one).exists()),
-        frozenset(one.arg for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for one in node.args.args),
+        frozenset(one.arg for node in nodes if isinstance(node, ast.FunctionDef) for one in node.args.args),
         text,
     )
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -85,9 +85,9 @@ def _started(tree: ast.Module) -> Iterator[str]:
             yield from ast.literal_eval(node.value)
 
 
-def _per_format(tree: ast.Module) -> Iterator[str]:
+def _per_format(text: str) -> Iterator[str]:
     """Yield the modules that a registry of table formats imports by the formats' names."""
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)) if "PerFormat(" in text else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "PerFormat":
             room, name = (ast.literal_eval(one) for one in node.args)
             below = name.rpartition(":")[0]
@@ -104,7 +104,7 @@ class Reach:
                 self._graph.add_import(importer=folder, imported=kind)
         sources = dict(_sources())
         for name, file in sources.items():
-            for used in _per_format(ast.parse(file.read_text(encoding="utf-8"))):
+            for used in _per_format(file.read_text(encoding="utf-8")):
                 if used in self._graph.modules:
                     self._graph.add_import(importer=name, imported=used)
         self._support = {name: file for name, file in sources.items() if name.startswith("tests.support")}
@@ -131,7 +131,7 @@ class Reach:
                 name = module_name(file.relative_to(REPOSITORY).as_posix())
                 if name not in self._graph.modules:
                     self._graph.add_module(name)
-                    for used in self._modules(_imported(ast.parse(file.read_text(encoding="utf-8")))):
+                    for used in self._modules(_imported(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))):
                         self._graph.add_import(importer=name, imported=used)
                 yield name
 
@@ -140,9 +140,7 @@ class Reach:
         for conftest in (folder / "conftest.py" for folder in test.parents if (folder / "conftest.py").exists()):
             if not conftest.is_relative_to(REPOSITORY / "tests"):
                 continue
-            tree = ast.parse(conftest.read_text())
-            functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-            names = _names_of_imports(tree)
+            functions, names = _functions_and_imports(conftest)
             asked, todo = set[str](), [name for name in wanted if name in functions]
             while todo:
                 name = todo.pop()
@@ -150,18 +148,21 @@ class Reach:
                     asked.add(name)
                     todo += [one.arg for one in functions[name].args.args if one.arg in functions]
             used = {node.id for name in asked for node in ast.walk(functions[name]) if isinstance(node, ast.Name)}
-            inner = {one for name in asked for one in _imported(functions[name])}
+            inner = {one for name in asked for one in _imported(ast.walk(functions[name]))}
             yield from self._modules({names[one] for one in used if one in names} | inner)
 
 
-def _names_of_imports(tree: ast.Module) -> dict[str, str]:
-    """Return the full name of each name that the module imports."""
-    return {
+@functools.cache
+def _functions_and_imports(file: Path) -> tuple[dict[str, ast.FunctionDef], dict[str, str]]:
+    """Return the functions of a module by name, and the full name of each name that it imports."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}, names
 
 
 def module_name(file: str) -> str:

@@ -42,8 +42,16 @@ def test_many(number):
     ],
 )
 def test_what_fails_runs_once_more(
-    processes: int, tests: list[str], exit_code: int, unstable: list[str], tmp_path: Path
+    processes: int,
+    tests: list[str],
+    exit_code: int,
+    unstable: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Of all plugins of the environment one is needed here, and finding and importing the others takes seconds.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin")
     folder, cache, settings = tmp_path / "suite", tmp_path / "cache", tmp_path / "suite" / "pytest.ini"
     folder.mkdir()
     settings.write_text("[pytest]\n")
