@@ -64,10 +64,16 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[S
     Raises:
         CheckFailedError: It says nothing more.
     """
-    asked = [conditions(spec, settings) for spec in specs]
-    runs = [make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}") for spec in specs]
+    asked: list[_Asked] = []
+    for spec in specs:
+        try:
+            run = make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}")
+        except LakeboundError as exc:  # the schema of its records, or the registry that has it
+            yield SparkPlan(spec.pipeline, [PlacedProblem(str(exc), ("value",))])
+        else:
+            asked.append((run, conditions(spec, settings)))
     # A transform runs in the session, and sees the secrets of no other pipeline. Most need none: those share one session.
-    for secrets, group in groupby(zip(runs, asked, strict=True), lambda one: frozenset(one[0].planning_secrets)):
+    for secrets, group in groupby(asked, lambda one: frozenset(one[0].planning_secrets)):
         yield from _check_in_one_session(list(group), settings, secrets)
 
 

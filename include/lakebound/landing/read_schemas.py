@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import LakeboundError, SchemaChangedError, TransformRefusedError
+from lakebound.first_line import first_line
 from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
 from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
+from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.landing.run_spec import RunSpec
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import SchemaValueSpec
 
 log = logging.getLogger(__name__)
+
+Settled = TypeVar("Settled")
 
 MOST_STRANGE = 1_000
 """Ids that are in no subject of the pipeline: where more came, no further one is asked for until some time has passed."""
@@ -88,6 +92,11 @@ class SchemaBook:
         return self._read is None and isinstance(self._spec.value, SchemaValueSpec)
 
     @property
+    def passed_over(self) -> Mapping[SchemaId, str]:
+        """Schemas that the tables cannot follow, and why."""
+        return dict(self._passed_over)
+
+    @property
     def spec(self) -> PipelineSpec:
         """The pipeline with its schemas, as they were last read.
 
@@ -141,6 +150,22 @@ class SchemaBook:
                     self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
             self._read = None
 
+    def followed(self, settle: Callable[[PipelineSpec], Settled]) -> Settled:
+        """Return what a function makes of the pipeline with the newest schemas that it takes; older ones where it refuses.
+
+        Args:
+            settle: Plans the pipeline, and compares it with its tables.
+
+        Raises:
+            LakeboundError: What it refuses of the oldest, or of a pipeline without a registry.
+        """
+        while True:
+            try:
+                return settle(self.spec)
+            except (SchemaChangedError, TransformRefusedError) as exc:
+                if not self.pass_over_newest(first_line(exc)):
+                    raise
+
     def pass_over_newest(self, reason: str) -> bool:
         """Read on with older versions, because the tables cannot follow the newest; return whether there is an older one.
 
@@ -188,14 +213,18 @@ class SchemaBook:
             raise SchemaRefusedError(self._spec.pipeline, value.format, str(exc)) from exc
 
 
-def open_schemas(run: RunSpec, *, learns: bool = False) -> SchemaBook:
+def open_schemas(run: RunSpec, *, learns: bool = False, keeps: bool = True) -> SchemaBook:
     """Return the schemas of an application's records; none is read yet.
 
     Args:
         run: The orders.
         learns: Whether schemas that records name are asked for later.
+        keeps: Whether what is used is kept with the pipeline's state, and read from there while the registry is away.
     """
     value = run.spec.value
     if not isinstance(value, SchemaValueSpec):
         return SchemaBook(run.spec, {}, None)
-    return SchemaBook(run.spec, run.schema_files, None, learns=learns)
+    subjects = None
+    if value.registry is not None:
+        subjects = RegistrySubjects(value.registry, run.registries[value.registry], run.control if keeps else None)
+    return SchemaBook(run.spec, run.schema_files, subjects, learns=learns)

@@ -15,7 +15,10 @@ from lakebound.landing.schema_files import read_schema_files
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import batches_end
+from lakebound.spec.registries_file import find_registry
+from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.source import source_hash
+from lakebound.spec.value import SchemaValueSpec
 from lakebound.tables.places import Places, places_of
 
 
@@ -30,6 +33,7 @@ class RunSpec(Frozen):
     until: RunBound | None = None
     source_hash: str = ""
     schema_files: dict[str, SchemaText] = Field(default_factory=dict)
+    registries: dict[str, RegistrySpec] = Field(default_factory=dict)
     trace: bool = False
 
     @property
@@ -47,9 +51,10 @@ class RunSpec(Frozen):
 
     @property
     def planning_secrets(self) -> tuple[str, ...]:
-        """Those that planning needs, which reads references and tables, and no records."""
+        """Those that planning needs, which reads references, schemas and tables, and no records."""
         of_references = (ref.env for ref in self.spec.reference_secrets.values() if ref.env)
-        return (*of_references, *self.places.warehouse.secret_variables)
+        of_registries = (variable for one in self.registries.values() for variable in one.secret_variables)
+        return (*of_references, *of_registries, *self.places.warehouse.secret_variables)
 
     def submission(self, backend: BackendName, owner: Owner | None, **more: Any) -> Submission:
         """Return the record of an application with these orders that is about to be submitted from this machine.
@@ -104,4 +109,11 @@ def make_run_spec(
         until=desired.until,
         source_hash=source_hash(spec, settings.apps),
         schema_files=read_schema_files(spec, settings) if reads_records else {},
+        registries=_registries(spec, settings) if reads_records else {},
     )
+
+
+def _registries(spec: PipelineSpec, settings: Settings) -> dict[str, RegistrySpec]:
+    value = spec.value
+    named = value.registry if isinstance(value, SchemaValueSpec) else None
+    return {} if named is None else {named: find_registry(named, settings)}

@@ -33,7 +33,8 @@ _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
 )
 # Of `value`, by its format: they appear in Pydantic's locations, but not in the YAML.
-_TAGS = ("json", "bytes")
+_TAGS = ("json", "avro", "protobuf", "json_schema", "bytes")
+_FORMATS = f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}"
 _SHAPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
@@ -116,10 +117,10 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
         reason = refused_setting(str(keys[-1])) if keys[:-1] == _CLIENT else None
         return keys, f"cannot be set: {reason}" if reason else _unknown_key(keys, tag, model)
     if kind == "union_tag_not_found":
-        return (*keys, "format"), "is missing: json or bytes"
+        return (*keys, "format"), f"is missing: {_FORMATS}"
     if kind == "union_tag_invalid":
         instead = ways_out.of_format(context.get("tag"))
-        return (*keys, "format"), f"must be json or bytes{f'; {instead}' if instead else ''}"
+        return (*keys, "format"), f"must be {_FORMATS}{f'; {instead}' if instead else ''}"
     if kind in _SHAPES:
         return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
     if kind in _FIXED:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from lakebound.spec.yaml_source import Keys
 
 _REGISTRY = (
-    "records with a schema registry are not decoded yet. format: bytes lands them undecoded, and a job of yours can decode "
-    "them from the table; or have the producer send JSON (docs/how-to/new-pipeline.md)"
+    "values with a schema of their own are format: avro, protobuf or json_schema; name there registry: (a name in "
+    "registries.yaml) or schema_file: (docs/how-to/formats.md)"
 )
 _FORMATS = {
-    "avro": f"Avro is not decoded yet: {_REGISTRY}",
-    "protobuf": f"Protobuf is not decoded yet: {_REGISTRY}",
-    "json_schema": f"{_REGISTRY}. For plain JSON, write format: json with json_schema: and the schema below it",
     "string": "text is not decoded: format: bytes gives a binary column value, and a transform can cast it to a string",
     "csv": "CSV is not decoded: format: bytes gives a binary column value, and a transform can split it",
     "debezium": "change data is not applied yet: format: json with the fields of the envelope (op, before, after) lands each "

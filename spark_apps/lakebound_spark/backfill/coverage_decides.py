@@ -15,21 +15,19 @@ from pyspark.sql import SparkSession
 
 from lakebound.control.replay_result import PieceCounts, ReplayResult, TableLanded
 from lakebound.landing.kafka import KafkaFacts
-from lakebound.landing.read_schemas import open_schemas
-from lakebound.landing.table_settling import check_settled, check_unmoved
+from lakebound.landing.table_settling import check_unmoved
 from lakebound.ledger.entry import Offsets, TopicOffsets, add, check_topic_ids, count, missing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.operations.replay.plan import announced, below_marks, lowest_marks
 from lakebound_spark.backfill.job import Backfill, CheckWanted
+from lakebound_spark.backfill.planning import plan_on_tables
 from lakebound_spark.batch.decode import value_fields
 from lakebound_spark.batch.records import Records
-from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.lander import BatchLander, make_lander
-from lakebound_spark.landing.parts import plan_pipeline
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.stream.source import read_offsets
 
@@ -66,19 +64,18 @@ class CoveredTables:
     """The tables of a replay. Nothing stays pending between two pieces: a stream that starts goes on from the ledgers alone."""
 
     def __init__(self, orders: ReplayOrders, session: SparkSession, check_wanted: CheckWanted) -> None:
-        spec = open_schemas(orders).spec
-        self._spec, self._places, self._wanted, self._session = spec, orders.places, orders.wanted, session
+        spec = orders.spec
+        self._places, self._wanted, self._session = orders.places, orders.wanted, session
         self._check_wanted = check_wanted
         self._facts = KafkaFacts(spec.connection)
         self._references = open_book(session, spec, orders.places)
-        planned = plan_pipeline(session, spec, self._references)
-        self._schemas = planned.table_schemas() | {spec.quarantine_table.id: QUARANTINE_SCHEMA}
         self._topic_ids = self._facts.topic_ids(spec.topics)
-        self._settled = check_settled(spec, orders.places, self._schemas, value_fields(spec))
+        found = plan_on_tables(session, orders, self._references, with_quarantine=True)
+        self._spec, self._schemas, self._settled = found.planned.spec, found.schemas, found.settled
         every = (*spec.tables, spec.quarantine_table)
         *self._targets, self._quarantine = (Target(*owned_table(spec, one, orders.places)) for one in every)
         self._assembly = Assembly(
-            planned,
+            found.planned,
             self._topic_ids,
             layouts=[target.table.layout() for target in self._targets],
             unhoused=self._settled.unhoused,

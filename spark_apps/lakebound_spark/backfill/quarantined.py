@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 
 from lakebound import faults
 from lakebound.inspection.proof.offset_arrays import Arrays
-from lakebound.landing.read_schemas import open_schemas
-from lakebound.landing.table_settling import check_settled, check_unmoved
+from lakebound.landing.table_settling import check_unmoved
 from lakebound.operations.release.candidates import offsets_in
 from lakebound.operations.release.orders import ReleaseOrders
 from lakebound.operations.release.reading import read_records
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.table import Table
+from lakebound_spark.backfill.planning import plan_on_tables
 from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, value_fields
 from lakebound_spark.batch.failing_records import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.lane_choice import LaneChooser
@@ -32,7 +32,6 @@ from lakebound_spark.batch.raised import raised_on_values
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 from lakebound_spark.landing.assembly import Assembly
-from lakebound_spark.landing.parts import plan_pipeline
 from lakebound_spark.reference.book import open_book
 
 _MOST_FOUND = 1_000
@@ -64,12 +63,11 @@ class QuarantinedRecords:
 
     def __init__(self, orders: ReleaseOrders, session: SparkSession, tables: Sequence[Table]) -> None:
         self._orders = orders
-        self._spec = open_schemas(orders).spec
         self._session = session
-        self._references = open_book(session, self._spec, orders.places)
-        self._planned = plan_pipeline(session, self._spec, self._references)
-        self._schemas = self._planned.table_schemas()
-        self._settled = check_settled(self._spec, orders.places, self._schemas, value_fields(self._spec))
+        self._references = open_book(session, orders.spec, orders.places)
+        found = plan_on_tables(session, orders, self._references, with_quarantine=False)
+        self._planned, self._schemas, self._settled = found.planned, found.schemas, found.settled
+        self._spec = self._planned.spec
         self._assembly = Assembly(
             self._planned,
             topic_ids={},

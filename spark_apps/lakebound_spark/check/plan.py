@@ -77,7 +77,7 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     """
     found = PlannedCheck()
     try:
-        spec = open_schemas(run).spec
+        spec = open_schemas(run, keeps=False).spec
     except LakeboundError as exc:
         found.problems.append(PlacedProblem(str(exc), ("value",)))
         return found, None

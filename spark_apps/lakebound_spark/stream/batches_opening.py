@@ -10,13 +10,12 @@ from pyspark.sql import SparkSession
 
 from lakebound.control.lease import Lease
 from lakebound.control.progress import SearchProgress
-from lakebound.errors import SchemaChangedError, TransformRefusedError
-from lakebound.first_line import first_line
 from lakebound.formats.schemas import SchemaId
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
+from lakebound.landing.schema_findings import tell_passed_over
 from lakebound.landing.table_settling import Settled, check_settled, settle_tables
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -140,7 +139,7 @@ class OpenedBatches:
         if not self.opening.schemas.has_newer:
             self._settled.check_columns()
             return
-        settled = _settle(self.opening, self.writer)
+        settled = _followed(self.opening, self.writer)
         reopen(self.targets, self.quarantine)
         self.lander.close()
         self._settled = settled
@@ -164,7 +163,7 @@ def open_in_batches(opening: Opening) -> OpenedBatches:
     run, facts = opening.run, opening.facts
     check_machine(run, ProcessParts(opening.session.sparkContext).master)
     writer = replace(make_writer(run, opening.lease), references=opening.references.versions)
-    settled = _settle(opening, writer)
+    settled = _followed(opening, writer)
     others = settled.others
     targets, quarantine = open_targets(run, {**settled.schemas, **others.staged}, writer, facts, others.make(writer))
     assembly = _assemble(opening, settled, targets)
@@ -174,17 +173,16 @@ def open_in_batches(opening: Opening) -> OpenedBatches:
     return OpenedBatches(opening, writer, assembly, lander, targets, quarantine, rehearsal, settled)
 
 
-def _settle(opening: Opening, writer: Writer) -> _Settled:
-    """Make the tables what the pipeline needs, with the newest schemas that they can follow."""
-    while True:
-        try:
-            return _settle_with(opening, opening.schemas.spec, writer)
-        except (SchemaChangedError, TransformRefusedError) as exc:
-            if not opening.schemas.pass_over_newest(first_line(exc)):
-                raise
+def _followed(opening: Opening, writer: Writer) -> _Settled:
+    """Settle the tables with the newest schemas that they can follow; a finding tells of newer ones."""
+    settled = opening.schemas.followed(lambda spec: _settle(opening, spec, writer))
+    if opening.schemas.has_registry:
+        tell_passed_over(opening.run.control, opening.schemas.passed_over)
+    return settled
 
 
-def _settle_with(opening: Opening, spec: PipelineSpec, writer: Writer) -> _Settled:
+def _settle(opening: Opening, spec: PipelineSpec, writer: Writer) -> _Settled:
+    """Make the tables what the pipeline needs, with its schemas as they are now."""
     run = opening.run.model_copy(update={"spec": spec})
     planned = plan_pipeline(opening.session, spec, opening.references, with_messages=take_json(spec))
     schemas = planned.table_schemas() | {spec.quarantine_table.id: QUARANTINE_SCHEMA}

@@ -22,7 +22,7 @@ def problems_of(settings: Settings, text: str | bytes, name: str = "orders.yaml"
     return [problem.removeprefix(f"{settings.pipelines}/") for problem in caught.value.problems]
 
 
-AVRO = f"orders.yaml:6: value.format: must be json or bytes; {of_format('avro')}"
+CSV = f"orders.yaml:6: value.format: must be json, avro, protobuf, json_schema or bytes; {of_format('csv')}"
 MISTAKES = {
     "unknown key, close to a known one": (
         RIGHT + "freshnes: 1s\n",
@@ -82,12 +82,12 @@ MISTAKES = {
         "orders.yaml:10: tables[0].format: must be delta or iceberg, not 'hudi'",
     ),
     "unknown value format": (
-        RIGHT.replace("format: json", "format: avro"),
-        AVRO,
+        RIGHT.replace("format: json", "format: csv"),
+        CSV,
     ),
     "value without a format": (
         RIGHT.replace("  format: json\n", ""),
-        "orders.yaml:5: value.format: is missing: json or bytes",
+        "orders.yaml:5: value.format: is missing: json, avro, protobuf, json_schema or bytes",
     ),
     "bad freshness": (
         RIGHT.replace("500ms", "half a second"),

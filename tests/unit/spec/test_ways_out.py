@@ -34,9 +34,9 @@ def problem(tmp_path: Path, body: dict) -> str:
 @pytest.mark.parametrize(
     ("changes", "field", "instead"),
     [
-        ({"value": {"format": "avro"}}, "value.format", "Avro is not decoded yet"),
-        ({"value": {"format": "protobuf"}}, "value.format", "Protobuf is not decoded yet"),
-        ({"value": {"format": "json", "schema": "a INT", "registry": "http://r"}}, "value.registry", "format: bytes"),
+        ({"value": {"format": "avro"}}, "value", "give either registry or schema_file"),
+        ({"value": {"format": "avro", "registry": "http://r"}}, "value.registry", "lower-case"),
+        ({"value": {"format": "json", "schema": "a INT", "registry": "shop"}}, "value.registry", "format: avro, protobuf"),
         ({"tables": [{"format": "delta", "name": "a.b", "mode": "upsert"}]}, "tables[0].mode", "to_stores"),
         ({"tables": [{"format": "delta", "name": "a.b", "key": ["id"]}]}, "tables[0].key", "_kafka"),
         ({"headers": {"a": "STRING"}}, "headers", "_kafka"),
@@ -52,7 +52,9 @@ def test_a_refusal_names_the_nearest_thing_that_works(tmp_path: Path, changes: d
 
 
 def test_a_format_of_which_nothing_is_known_is_refused_in_short(tmp_path: Path) -> None:
-    assert problem(tmp_path, {**BODY, "value": {"format": "morse"}}).endswith("value.format: must be json or bytes")
+    assert problem(tmp_path, {**BODY, "value": {"format": "morse"}}).endswith(
+        "value.format: must be json, avro, protobuf, json_schema or bytes"
+    )
 
 
 def test_every_page_that_is_named_is_there() -> None:

@@ -1,0 +1,106 @@
+"""Topics of Avro with a schema registry: all versions land, a new one needs no restart, and what does not fit loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from tests.support.kafka.journal import Journal
+from tests.support.kafka.makers import TopicMaker
+from tests.support.kafka.producing import JournalingProducer
+from tests.support.registry.server import SchemaRegistry
+from tests.support.streams.applications import applications
+from tests.support.streams.pipelines import ANY_LANE, Lane, Pipeline, assert_exactly_once, make_pipeline
+
+from lakebound.local.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+FIELDS = [{"name": "id", "type": "long"}, {"name": "city", "type": ["null", "string"], "default": None}]
+NOTE = {"name": "note", "type": "string", "default": "none"}
+
+
+@dataclass
+class Writer:
+    """Sends records as a producer with Confluent's serialiser does."""
+
+    registry: SchemaRegistry
+    producer: JournalingProducer
+    topic: str
+
+    def send(self, numbers: range, fields: Sequence[Mapping[str, Any]], row: Callable[[int], Mapping[str, Any]] | None) -> None:
+        """Send records of a schema with these fields; ``row`` is what the tables get of each, None: they go to quarantine."""
+        schema = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": list(fields)})
+        serialise = AvroSerializer(self.registry.client(), schema)
+        context = SerializationContext(self.topic, MessageField.VALUE)
+        names = [field["name"] for field in fields]
+        for number in numbers:
+            value = {"id": number, "city": f"c{number}" if row else number, "note": f"n{number}"}
+            content = serialise({name: value[name] for name in names}, context)
+            self.producer.send(self.topic, content, rows=[dict(row(number))] if row else [])
+        self.producer.flush()
+
+
+def registered(pipeline: Pipeline, registry: SchemaRegistry, folder: Path) -> Pipeline:
+    (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
+    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": registry.url}}}))
+    return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
+
+
+@pytest.mark.parametrize("lane", [ANY_LANE, "cluster"])
+def test_a_newer_version_lands_without_a_restart(
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, lane: Lane
+) -> None:
+    name, journal = topic("registered"), Journal()
+    writer = Writer(schema_registry, JournalingProducer(broker.bootstrap_servers, journal), name)
+    plain = make_pipeline(
+        tmp_path, broker.bootstrap_servers, name, lane=lane, freshness="200ms", value={"format": "avro", "registry": "shop"}
+    )
+    pipeline = registered(plain, schema_registry, tmp_path)
+    writer.send(range(200), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_landed(journal.ends())
+        writer.send(range(200, 400), [*FIELDS, NOTE], lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"})
+        application.wait_landed(journal.ends())
+        # An older producer goes on: by Avro's resolution the new field has its default.
+        writer.send(range(400, 500), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": "none"})
+        application.wait_landed(journal.ends())
+        assert application.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
+
+
+def test_a_version_that_does_not_fit_and_random_bytes_go_to_quarantine(
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    name, journal = topic("registered"), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    writer = Writer(schema_registry, producer, name)
+    schema_registry.ask("PUT", f"config/{name}-value", {"compatibility": "NONE"})
+    plain = make_pipeline(
+        tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
+    )
+    pipeline = registered(plain, schema_registry, tmp_path)
+    writer.send(range(100), FIELDS, lambda number: {"id": number, "city": f"c{number}"})
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_landed(journal.ends())
+        # The tables hold text in the column city, and cannot hold numbers in it.
+        writer.send(range(100, 150), [FIELDS[0], {"name": "city", "type": "long"}], None)
+        for number in range(50):
+            producer.send(name, b"\0" + (1_000_000 + number).to_bytes(4, "big") + b"abc")
+            producer.send(name, b"{}")
+        producer.flush()
+        writer.send(range(150, 200), FIELDS, lambda number: {"id": number, "city": f"c{number}"})
+        application.wait_landed(journal.ends())
+        assert application.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
+    reasons = set(pipeline.read(pipeline.spec.quarantine_table)["reason"].to_pylist())
+    assert reasons == {"schema_does_not_fit", "no_schema_id"}
