@@ -175,12 +175,6 @@ def test_the_message_is_found_by_its_name_in_another_place_of_the_schema() -> No
         payload_decoder(reader, writer, columns_of(writer, None), None, is_framed=True)
 
 
-def test_a_schema_in_the_package_of_lakebounds_own_messages_is_refused() -> None:
-    own = SchemaText("protobuf", f"{HEAD} package lakebound.payloads; message Many {{ int32 a = 1; }}")
-    with pytest.raises(UnreadableSchemaError, match="is Lakebound's own"):
-        payload_decoder(own, own, columns_of(own, None), None, is_framed=True)
-
-
 POOL = {
     "a": ("int32", 5), "b": ("string", "x"), "c": ("optional int64", 7), "d": ("repeated string", ["y", ""]),
     "e": ("bool", True), "f": ("optional bytes", b""), "g": ("In", {"n": 3}),

@@ -216,9 +216,9 @@ def one(field: str, more: str = "") -> str:
         ("message M {" * 40 + "}" * 40, "", "more than 32 levels deep"),
         ("message M { option (x) = " + "{ a " * 100_000 + "; }", "", "the text ends here"),
         ("/*" * 500_000, "", "is not understood"),
-        ('"' + "\\a" * 500_000, "", "is not understood"),
-        ("message M { optional int32 a = " + "9" * 1_000_000 + "; }", "", "a whole number is missing"),
-        ("x" * 2_000_001, "", "it has 2,000,001 characters"),
+        ('"' + "\\a" * 400_000, "", "is not understood"),
+        ("message M { optional int32 a = " + "9" * 900_000 + "; }", "", "a whole number is missing"),
+        ("x" * 1_000_001, "", "it has 1,000,001 characters"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_or_has_no_column_is_named(text: str, path: str | None, reason: str) -> None:

@@ -1,43 +1,30 @@
-"""Decodes payloads of one message: many at once, and each by itself where one of them cannot be read."""
+"""Decodes payloads of one message: each field in all of them, before the next one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.message import DecodeError
 
 from lakebound.formats.contract import Decoded, Problem
-from lakebound.formats.protobuf.explained import why_malformed
-from lakebound.formats.protobuf.leaves import Wrong
+from lakebound.formats.protobuf.buffer import Buffer, Numbers
+from lakebound.formats.protobuf.fields import Spans
+from lakebound.formats.protobuf.level import Batch, Level
 from lakebound.formats.protobuf.plan import Plan
-from lakebound.formats.protobuf.records import Indexes, indexes_of, message_at, read_indexes, varint, written
+from lakebound.formats.protobuf.records import Indexes, indexes_of, message_at, read_indexes, written
 
-MALFORMED = "malformed_protobuf"
-"""Reason of a record whose bytes are no message."""
 NO_INDEXES = "no_message_indexes"
 """Reason of a record whose bytes do not say which message it is."""
 OTHER_MESSAGE = "other_message"
 """Reason of a record that is another message than the one that is read."""
 MISSING_FIELD = "missing_field"
 """Reason of a record without a field that is required."""
-_PIECE = 500
-"""Records: between pieces other threads get their turn; Python gives it to nobody within one."""
-
-
-class _Lengths(dict[int, bytes]):
-    """By the length of a payload, what stands before it in a message of many."""
-
-    def __missing__(self, length: int) -> bytes:
-        """Return the field's tag and the length; what is usual is kept."""
-        made = b"\n" + varint(length)
-        if length < 1 << 14:
-            self[length] = made
-        return made
+_MOST_AT_ONCE = 4096
+"""Records: what is read of them stays in the processor's cache."""
+_MOST_BYTES_AT_ONCE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -62,17 +49,13 @@ class Framed:
         indexes = indexes_of(message)
         return cls(message.file, message.full_name, written(min(indexes)), indexes)
 
-    def without(self, payload: bytes) -> bytes | Problem:
-        """Return a payload without its indexes, or why it is none of the message."""
-        if payload.startswith(self.usual):
-            return payload[len(self.usual) :]
+    def start(self, payload: bytes) -> int | Problem:
+        """Return where the message of a payload begins, or why it is none."""
         found = read_indexes(payload)
         if found is None:
-            return Problem(
-                NO_INDEXES, "the record does not say which message of its schema it is: its indexes are cut or wrong"
-            )
+            return Problem(NO_INDEXES, "the record does not say which message it is: its indexes are cut or wrong")
         if found[0] in self.indexes:
-            return payload[found[1] :]
+            return found[1]
         other = message_at(self.file, found[0])
         if other is None:
             return Problem(NO_INDEXES, f"the schema has no message with the indexes {[*found[0]]}")
@@ -91,70 +74,65 @@ class ProtobufDecoder:
         """
         self._plan = plan
         self._framed = framed
-        self._lengths = _Lengths()
-        # The columns of no records: the parts of a batch are put behind them.
-        self._none = {name: column([], Wrong()) for name, column in plan.columns}
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads."""
         problems: dict[int, Problem] = {}
-        parts = [self._none]
-        for first in range(0, len(payloads), _PIECE):
-            parts.append(self._piece(payloads[first : first + _PIECE], first, problems))
-        columns = parts[1] if len(parts) == 2 else {name: pa.concat_arrays([one[name] for one in parts]) for name in self._none}
-        return Decoded(columns, problems, len(payloads))
+        parts = [self._piece(piece, first, problems) for first, piece in _pieces(payloads)]
+        if len(parts) == 1:
+            return Decoded(parts[0], problems, len(payloads))
+        parts.append(self._piece([], 0, problems))  # there may be no payload
+        names = parts[-1]
+        return Decoded({name: pa.concat_arrays([part[name] for part in parts]) for name in names}, problems, len(payloads))
 
     def _piece(self, payloads: Sequence[bytes], first: int, problems: dict[int, Problem]) -> dict[str, pa.Array]:
         """Return the columns of some payloads, and note the problems of the others.
 
         Args:
-            payloads: Some of a batch.
+            payloads: Some of them.
             first: Position of the first one.
-            problems: Of the batch.
+            problems: Of all payloads.
         """
-        found = Wrong()
-        places, bodies = self._bodies(payloads, found)
-        places, rows = self._rows(places, bodies, found)
-        wrong = Wrong()
-        columns = {name: column(rows, wrong) for name, column in self._plan.columns}
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        ends = np.cumsum(lengths)
+        batch = Batch(Buffer.of(payloads), self._plan.record)
+        starts = ends - lengths
+        places = self._places(payloads, batch, starts, ends)
+        spans = Spans(np.arange(len(places)), starts[places], ends[places])
+        level = Level.read(batch, self._plan.shape, places, spans)
+        columns = {name: column(level) for name, column in self._plan.columns}
         for name in self._plan.required:
-            for at in np.flatnonzero(columns[name].is_null()).tolist() if columns[name].null_count else ():
-                wrong.setdefault(at, Problem(MISSING_FIELD, f"{name}: it is required, and the record does not have it"))
-        problems.update((first + at, problem) for at, problem in found.items())
-        problems.update((first + places[at], problem) for at, problem in wrong.items())
-        if not wrong:
+            for at in places[columns[name].is_null()].tolist() if columns[name].null_count else ():
+                batch.wrong.setdefault(at, Problem(MISSING_FIELD, f"{name}: it is required, and the record does not have it"))
+        if not batch.wrong:
             return columns
-        kept = pa.array([at for at in range(len(rows)) if at not in wrong], pa.int64())
+        problems.update((first + at, batch.wrong[at]) for at in sorted(batch.wrong))
+        kept = pa.array(np.flatnonzero(~np.isin(places, [*batch.wrong])))
         return {name: column.take(kept) for name, column in columns.items()}
 
-    def _bodies(self, payloads: Sequence[bytes], found: Wrong) -> tuple[Sequence[int], Sequence[bytes]]:
-        """Return the positions of payloads of the message, and what stands behind their indexes."""
+    def _places(self, payloads: Sequence[bytes], batch: Batch, starts: Numbers, ends: Numbers) -> Numbers:
+        """Return the positions of payloads of the message; their starts are moved behind what stands before it."""
         if self._framed is None:
-            return range(len(payloads)), payloads
-        places, bodies = [], []
-        for at, payload in enumerate(payloads):
-            body = self._framed.without(payload)
-            if isinstance(body, Problem):
-                found[at] = body
+            return np.arange(len(payloads))
+        usual = ends - starts >= len(self._framed.usual)
+        for at, byte in enumerate(self._framed.usual):
+            usual &= batch.buffer.data[starts + at] == byte
+        starts[usual] += len(self._framed.usual)
+        for at in np.flatnonzero(~usual).tolist():
+            found = self._framed.start(payloads[at])
+            if isinstance(found, Problem):
+                batch.wrong[at] = found
             else:
-                places.append(at)
-                bodies.append(body)
-        return places, bodies
+                starts[at] += found
+        return np.flatnonzero(~np.isin(np.arange(len(payloads)), [*batch.wrong])) if batch.wrong else np.arange(len(payloads))
 
-    def _rows(self, places: Sequence[int], bodies: Sequence[bytes], found: Wrong) -> tuple[Sequence[int], Sequence[Any]]:
-        """Return the positions of payloads that can be decoded, and the messages that they are."""
-        lengths = self._lengths
-        try:
-            # One message of all takes two thirds of the time that one of each takes.
-            many = b"".join([part for body in bodies for part in (lengths[len(body)], body)])
-            return places, [*self._plan.payloads.many.FromString(many).records]
-        except DecodeError:
-            pass
-        good, rows = [], []
-        for at, body in zip(places, bodies, strict=True):
-            try:
-                rows.append(self._plan.payloads.one.FromString(body))
-                good.append(at)
-            except DecodeError:
-                found[at] = Problem(MALFORMED, why_malformed(body, self._plan.writer))
-        return good, rows
+
+def _pieces(payloads: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Yield the position of the first payload of each piece, and the piece: its number and bytes are bounded."""
+    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
+    first = before = 0
+    while first < len(payloads):
+        last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
+        last = max(last, first + 1)
+        yield first, payloads[first:last]
+        first, before = last, int(ends[last - 1])

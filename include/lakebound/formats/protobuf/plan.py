@@ -10,18 +10,20 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 
-from lakebound.formats.protobuf.columns import Column, always, constant, mapped, maybe, message, repeated, struct, unwrapped
-from lakebound.formats.protobuf.files import Files
-from lakebound.formats.protobuf.layout import Layout, Payloads
-from lakebound.formats.protobuf.leaves import Make, default_of, leaf
+from lakebound.formats.protobuf.columns import Column, Messages, constant, mapped, repeated, single, struct
+from lakebound.formats.protobuf.leaves import default_of, leaf, wire_kind
 from lakebound.formats.protobuf.mapping import ELEMENT, MESSAGES, TYPE_NAMES, entry_of, well_known, wrapped
-from lakebound.formats.protobuf.well_known import durations, json_texts, presences, timestamps
+from lakebound.formats.protobuf.shape import Shape
+from lakebound.formats.protobuf.walk import GROUP, LENGTH
+from lakebound.formats.protobuf.well_known import NANOS_TAG, SECONDS_TAG, durations, json_texts, presences, timestamps
 from lakebound.formats.schemas import UnreadableSchemaError
 
 _KEY, _VALUE = "key", "value"
+_TIMES: Mapping[str, Callable[[str], Column]] = {
+    "google.protobuf.Duration": durations,
+    "google.protobuf.Timestamp": timestamps,
+}
 
 
 @dataclass(frozen=True)
@@ -29,41 +31,38 @@ class Plan:
     """How payloads become columns.
 
     Attributes:
-        writer: The message that they are.
-        payloads: Decodes them.
-        columns: Of the decoded messages, by name.
+        record: Full name of the message that they are.
+        shape: What is read of them.
+        columns: Made of them, by name.
         required: Names of columns that cannot be null.
     """
 
-    writer: Descriptor
-    payloads: Payloads
+    record: str
+    shape: Shape
     columns: tuple[tuple[str, Column], ...]
     required: tuple[str, ...]
 
 
-def plan_of(writer: Descriptor, files: Files, reader: Descriptor, columns: pa.Schema) -> Plan:
+def plan_of(writer: Descriptor, reader: Descriptor, columns: pa.Schema) -> Plan:
     """Return how payloads become columns.
 
     Args:
         writer: The message that was written.
-        files: Of the writer's schema.
         reader: The message that says what becomes of fields which the writer does not have.
         columns: What is needed.
 
     Raises:
         UnreadableSchemaError: A column cannot hold what the writer writes.
     """
-    planner = _Planner(Layout(files), writer.file.pool)
-    makes = planner.fields([*columns], planner.layout.message(), _Sides(writer, reader, ()))
+    sides = _Sides(writer, reader, ())
+    shape = _shape(writer, ())
+    makes = [_column(one, shape, sides) for one in columns]
     required = tuple(one.name for one in columns if not one.nullable)
     for name in required:
-        if name not in writer.fields_by_name and (
-            name not in reader.fields_by_name or reader.fields_by_name[name].has_presence
-        ):
-            raise UnreadableSchemaError(
-                name, "it is required, and the schema that the records were written with does not have it"
-            )
-    return Plan(writer, planner.layout.payloads(), tuple(zip(columns.names, makes, strict=True)), required)
+        default = reader.fields_by_name.get(name)
+        if name not in writer.fields_by_name and (default is None or default.has_presence):
+            raise UnreadableSchemaError(name, "it is required, and the schema of the records does not have it")
+    return Plan(writer.full_name, shape, tuple(zip(columns.names, makes, strict=True)), required)
 
 
 @dataclass(frozen=True)
@@ -95,80 +94,89 @@ class _Sides:
         return (*self.path, field.name, ELEMENT) if is_list else (*self.path, field.name)
 
 
-@dataclass(frozen=True)
-class _Planner:
-    """Makes columns, and notes which fields they need.
-
-    Attributes:
-        layout: Gets the fields.
-        pool: Knows the messages of the writer's schema.
-    """
-
-    layout: Layout
-    pool: DescriptorPool
-
-    def fields(self, columns: Sequence[pa.Field], to: DescriptorProto, sides: _Sides) -> list[Column]:
-        """Return the columns of a message; their fields are added to ``to``."""
-        return [self._column(one, to, sides) for one in columns]
-
-    def _column(self, column: pa.Field, to: DescriptorProto, sides: _Sides) -> Column:
-        field, kind = sides.writer.fields_by_name.get(column.name), column.type
-        if field is None:
-            return _unwritten(sides.read(column.name), kind, (*sides.path, column.name))
-        if entry_of(field) is not None:
-            return self._map(field, kind, to, sides)
-        if field.is_repeated:
-            if not pa.types.is_list(kind):
-                raise _unfit(field, kind, sides)
-            inside, make = self._values(field, kind.value_type, sides)
-            return repeated(self.layout.add(to, field, inside), kind, make)
-        inside, make = self._values(field, kind, sides)
-        name = self.layout.add(to, field, inside)
-        return (message if field.message_type is not None else maybe if field.has_presence else always)(name, make)
-
-    def _map(self, field: FieldDescriptor, kind: pa.DataType, to: DescriptorProto, sides: _Sides) -> Column:
-        if not pa.types.is_map(kind):
-            raise _unfit(field, kind, sides)
-        entries, made = sides.inside(field.name), self.layout.message()
-        columns = []
-        for name, type_ in ((_KEY, kind.key_type), (_VALUE, kind.item_type)):
-            part = field.message_type.fields_by_name[name]
-            inside, make = self._values(part, type_, entries)
-            columns.append(always(self.layout.add(made, part, inside), make))  # what is missing in an entry is its default
-        return mapped(self.layout.add(to, field, made), kind, *columns)
-
-    def _values(self, field: FieldDescriptor, kind: pa.DataType, sides: _Sides) -> tuple[DescriptorProto | None, Make]:
-        """Return what makes values of a field, and their message; None where that is the writer's own, or they are none."""
-        path = ".".join(sides.path_of(field))
-        if field.message_type is None:
-            make = leaf(field, kind, path)
-            if make is None:
-                raise _unfit(field, kind, sides)
-            return None, make
-        known = well_known(field.message_type)
-        if known in _TIMES and kind == MESSAGES[known]:
-            return self._parts(field.message_type, ("seconds", "nanos")), _TIMES[known](path)
-        if known == "google.protobuf.Empty" and kind == pa.bool_():
-            return None, presences
-        value = wrapped(field.message_type)
-        make = None if value is None else leaf(value, kind, path)
-        if make is not None:
-            return self._parts(field.message_type, (_VALUE,)), unwrapped(make)
-        if kind == pa.string():
-            return None, json_texts(path, self.pool)
-        if not pa.types.is_struct(kind) or known in MESSAGES:
-            raise _unfit(field, kind, sides)
-        made = self.layout.message()
-        return made, struct(self.fields(kind.fields, made, sides.inside(field.name)), kind)
-
-    def _parts(self, message_type: Descriptor, names: Sequence[str]) -> DescriptorProto:
-        made = self.layout.message()
-        for name in names:
-            self.layout.add(made, message_type.fields_by_name[name])
-        return made
+def _column(column: pa.Field, shape: Shape, sides: _Sides) -> Column:
+    """Return a column of a message; what it needs is added to the shape."""
+    field, kind = sides.writer.fields_by_name.get(column.name), column.type
+    if field is None:
+        return _unwritten(sides.read(column.name), kind, (*sides.path, column.name))
+    if entry_of(field) is not None:
+        return _map(field, kind, shape, sides)
+    if field.is_repeated:
+        return _list(field, kind, shape, sides)
+    return _single(field, kind, shape, sides, is_always_there=not field.has_presence)
 
 
-_TIMES: Mapping[str, Callable[[str], Make]] = {"google.protobuf.Timestamp": timestamps, "google.protobuf.Duration": durations}
+def _list(field: FieldDescriptor, kind: pa.DataType, shape: Shape, sides: _Sides) -> Column:
+    if not pa.types.is_list(kind):
+        raise _unfit(field, kind, sides)
+    tag = _needed(field, shape)
+    if field.message_type is not None:
+        return repeated(tag, kind, _messages(field, kind.value_type, sides).values)
+    path = ".".join(sides.path_of(field))
+    values = leaf(field, kind.value_type, path)
+    if values is None:
+        raise _unfit(field, kind, sides)
+    if tag & 7 == LENGTH:
+        return repeated(tag, kind, values)
+    packed = field.number << 3 | LENGTH
+    shape.wanted.add(packed)
+    return repeated(tag, kind, values, (packed, path))
+
+
+def _map(field: FieldDescriptor, kind: pa.DataType, shape: Shape, sides: _Sides) -> Column:
+    if not pa.types.is_map(kind):
+        raise _unfit(field, kind, sides)
+    entries = sides.inside(field.name)
+    inside = _shape(field.message_type, entries.path)
+    parts = (field.message_type.fields_by_name[name] for name in (_KEY, _VALUE))
+    kinds = (kind.key_type, kind.item_type)
+    # What is missing in an entry is its default.
+    keys, items = (_single(part, one, inside, entries, is_always_there=True) for part, one in zip(parts, kinds, strict=True))
+    return mapped(_needed(field, shape), kind, inside, keys, items)
+
+
+def _single(field: FieldDescriptor, kind: pa.DataType, shape: Shape, sides: _Sides, *, is_always_there: bool) -> Column:
+    tag = _needed(field, shape)
+    if field.message_type is not None:
+        messages = _messages(field, kind, sides)
+        return messages.always(tag) if is_always_there else messages.single(tag)
+    values = leaf(field, kind, ".".join(sides.path_of(field)))
+    if values is None:
+        raise _unfit(field, kind, sides)
+    return single(tag, kind, values, pa.array([default_of(field, kind)], kind) if is_always_there else None)
+
+
+def _messages(field: FieldDescriptor, kind: pa.DataType, sides: _Sides) -> Messages:
+    """Return what makes values of the messages of a field."""
+    message_type, path = field.message_type, sides.path_of(field)
+    known, shape, told = well_known(message_type), _shape(message_type, path), ".".join(path)
+    if known in _TIMES and kind == MESSAGES[known]:
+        shape.wanted.update((SECONDS_TAG, NANOS_TAG))
+        return Messages(kind, shape, _TIMES[known](told))
+    if known == "google.protobuf.Empty" and kind == pa.bool_():
+        return Messages(kind, shape, presences)
+    value = wrapped(message_type)
+    if value is not None and leaf(value, kind, told) is not None:
+        return Messages(kind, shape, _single(value, kind, shape, _Sides(message_type, None, path), is_always_there=True))
+    if kind == pa.string():
+        return Messages(kind, None, json_texts(message_type, told))
+    if not pa.types.is_struct(kind) or known in MESSAGES:
+        raise _unfit(field, kind, sides)
+    inside = sides.inside(field.name)
+    return Messages(kind, shape, struct([_column(one, shape, inside) for one in kind.fields], kind))
+
+
+def _shape(message_type: Descriptor, path: tuple[str, ...]) -> Shape:
+    return Shape({field.number: field.name for field in message_type.fields}, path)
+
+
+def _needed(field: FieldDescriptor, shape: Shape) -> int:
+    """Return the tag of a field, which is added to what is read."""
+    is_group = field.type == FieldDescriptor.TYPE_GROUP
+    kind = (GROUP if is_group else LENGTH) if field.message_type is not None else wire_kind(field)
+    tag: int = field.number << 3 | kind
+    shape.wanted.add(tag)
+    return tag
 
 
 def _unwritten(read: FieldDescriptor | None, kind: pa.DataType, path: Sequence[str]) -> Column:

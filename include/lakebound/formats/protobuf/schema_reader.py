@@ -46,7 +46,7 @@ def payload_decoder(
     """
     read = _message(reader, record)
     written = read if writer == reader else _message(writer, read.full_name)
-    plan = plan_of(written, files_of(writer), read, columns)
+    plan = plan_of(written, read, columns)
     return ProtobufDecoder(plan, Framed.of(written) if is_framed else None)
 
 

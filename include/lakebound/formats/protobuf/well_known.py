@@ -1,26 +1,29 @@
-"""Protobuf's own messages as values of one column: moments, durations, and what is kept as JSON text. Pure."""
+"""Protobuf's own messages as values of one column: moments, durations, and what is kept as JSON text."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from decimal import Decimal
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf import json_format
-from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 
 from lakebound.formats.contract import Problem
-from lakebound.formats.protobuf.leaves import DOES_NOT_FIT, Make, Wrong
+from lakebound.formats.protobuf.buffer import Numbers
+from lakebound.formats.protobuf.columns import Column
+from lakebound.formats.protobuf.level import DOES_NOT_FIT, Level
 from lakebound.formats.protobuf.mapping import DURATION, TIMESTAMP
 from lakebound.formats.times import FIRST_MS, LAST_MS
 
-_SECONDS, _NANOS = attrgetter("f0"), attrgetter("f1")
+SECONDS_TAG, NANOS_TAG = 1 << 3, 2 << 3
+"""Of the fields of a moment and of a duration."""
 _FIRST_SECOND, _LAST_SECOND = FIRST_MS // 1000, LAST_MS // 1000
 _MOST_SECONDS = 315_576_000_000
 """Of a duration; Protobuf's bound, both ways."""
@@ -29,67 +32,90 @@ _ANY = "google.protobuf.Any"
 _NOT_JSON = (json_format.Error, DecodeError, TypeError, ValueError, RecursionError, OverflowError)
 
 
-def timestamps(path: str) -> Make:
-    """Return what makes moments in microseconds of messages whose first fields are seconds and nanoseconds."""
+def timestamps(path: str) -> Column:
+    """Return the column of moments, in microseconds."""
 
-    def make(values: Sequence[Any], wrong: Wrong) -> pa.Array:
-        seconds = np.array([*map(_SECONDS, values)], np.int64)
-        nanos = np.array([*map(_NANOS, values)], np.int64)
-        strange = (seconds < _FIRST_SECOND) | (seconds > _LAST_SECOND) | (nanos < 0) | (nanos >= _BILLION)
-        for at in np.flatnonzero(strange).tolist():
-            told = f"{path}: {seconds[at]} seconds and {nanos[at]} nanoseconds are no moment of the years 1 to 9999"
-            wrong[at] = Problem(DOES_NOT_FIT, told)
-        found = np.where(strange, 0, seconds) * 1_000_000 + nanos // 1000
-        return pa.array(found).cast(TIMESTAMP)
+    def column(level: Level) -> pa.Array:
+        seconds, nanos = _number(level, SECONDS_TAG), _number(level, NANOS_TAG).astype(np.int32)
+        bad = (seconds < _FIRST_SECOND) | (seconds > _LAST_SECOND) | (nanos < 0) | (nanos >= _BILLION)
+        level.note(bad, np.arange(len(level)), _told(path, seconds, nanos, "no moment of the years 1 to 9999"))
+        return pa.array(np.where(bad, 0, seconds) * 1_000_000 + nanos // 1000).view(TIMESTAMP)
 
-    return make
+    return column
 
 
-def durations(path: str) -> Make:
-    """Return what makes seconds with nine digits behind the point of messages whose fields are seconds and nanoseconds."""
+def durations(path: str) -> Column:
+    """Return the column of seconds with nine digits behind the point."""
 
-    def make(values: Sequence[Any], wrong: Wrong) -> pa.Array:
-        found: list[Decimal | None] = []
-        for at, value in enumerate(values):
-            seconds, nanos = value.f0, value.f1
-            if abs(seconds) > _MOST_SECONDS or abs(nanos) >= _BILLION or seconds * nanos < 0:
-                told = f"{path}: {seconds} seconds and {nanos} nanoseconds are no duration"
-                wrong[at] = Problem(DOES_NOT_FIT, told)
-                found.append(None)
-            else:
-                found.append(Decimal(seconds * _BILLION + nanos).scaleb(-9))
-        return pa.array(found, DURATION)
+    def column(level: Level) -> pa.Array:
+        seconds, nanos = _number(level, SECONDS_TAG), _number(level, NANOS_TAG).astype(np.int32)
+        bad = (seconds < -_MOST_SECONDS) | (seconds > _MOST_SECONDS) | (nanos <= -_BILLION) | (nanos >= _BILLION)
+        bad |= ((seconds < 0) & (nanos > 0)) | ((seconds > 0) & (nanos < 0))
+        level.note(bad, np.arange(len(level)), _told(path, seconds, nanos, "no duration"))
+        totals = zip(np.where(bad, 0, seconds).tolist(), nanos.tolist(), strict=True)
+        return pa.array([Decimal(whole * _BILLION + rest).scaleb(-9) for whole, rest in totals], DURATION)
 
-    return make
+    return column
 
 
-def presences(values: Sequence[Any], _: Wrong) -> pa.Array:
+def presences(level: Level) -> pa.Array:
     """Return that messages without fields are there."""
-    return pa.array([True] * len(values), pa.bool_())
+    return pa.array([True] * len(level), pa.bool_())
 
 
-def json_texts(path: str, pool: DescriptorPool) -> Make:
-    """Return what makes texts of messages in Protobuf's JSON.
+def json_texts(message: Descriptor, path: str) -> Column:
+    """Return the column of messages in Protobuf's JSON.
+
+    What an ``Any`` holds is written so where the schema of the message knows it; else it is bytes in base64.
 
     Args:
-        path: Names that lead to the field, for messages.
-        pool: Knows the messages that an ``Any`` may hold. Another one keeps its bytes, in base64.
+        message: Which they are.
+        path: Names that lead to them, for messages.
     """
+    made = GetMessageClass(message)
 
-    def make(values: Sequence[Any], wrong: Wrong) -> pa.Array:
+    def column(level: Level) -> pa.Array:
         found: list[str | None] = []
-        for at, value in enumerate(values):
+        for owner, raw in enumerate(_bytes(level)):
+            value = made()
             try:
-                found.append(_json_text(value, pool))
+                value.MergeFromString(raw)
+            except DecodeError:
+                level.note_malformed(owner, f"{path} is no {message.full_name}")
+                found.append(None)
+                continue
+            try:
+                found.append(_json_text(value))
             except _NOT_JSON as exc:
-                wrong[at] = Problem(DOES_NOT_FIT, f"{path}: it cannot be written as JSON: {exc}")
+                problem = Problem(DOES_NOT_FIT, f"{path}: it cannot be written as JSON: {exc}")
+                level.batch.wrong.setdefault(int(level.records[owner]), problem)
                 found.append(None)
         return pa.array(found, pa.string())
 
-    return make
+    return column
 
 
-def _json_text(value: Any, pool: DescriptorPool) -> str:
+def _number(level: Level, tag: int) -> Numbers:
+    found = level.fields.of(tag).last
+    numbers = np.zeros(len(level), np.int64)
+    numbers[found.owners] = found.values
+    return numbers
+
+
+def _told(path: str, seconds: Numbers, nanos: Any, what: str) -> Callable[[int], str]:
+    return lambda at: f"{path}: {seconds[at]} seconds and {nanos[at]} nanoseconds are {what}"
+
+
+def _bytes(level: Level) -> list[bytes]:
+    """Return the bytes of each message."""
+    found, spans, raw = [b""] * len(level), level.spans, level.batch.buffer.raw
+    for owner, start, end in zip(spans.owners.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True):
+        found[owner] += raw[start:end]
+    return found
+
+
+def _json_text(value: Any) -> str:
+    pool = value.DESCRIPTOR.file.pool
     if value.DESCRIPTOR.full_name == _ANY and not _is_known(value.type_url, pool):
         made: Any = {"@type": value.type_url, "value": base64.b64encode(value.value).decode()}
     else:
@@ -98,7 +124,7 @@ def _json_text(value: Any, pool: DescriptorPool) -> str:
     return json.dumps(made, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
 
 
-def _is_known(address: str, pool: DescriptorPool) -> bool:
+def _is_known(address: str, pool: Any) -> bool:
     try:
         pool.FindMessageTypeByName(address.rpartition("/")[2])
     except KeyError:

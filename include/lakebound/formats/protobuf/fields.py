@@ -1,0 +1,198 @@
+"""Fields of many messages at once: which each has, and where their values lie. Pure.
+
+Serialisers write fields by their numbers. So of all fields that come next the one with the lowest number is read, in all
+messages that have it, and so on. What is unusual, or in few messages, is read one by one (``walk``), which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lakebound.formats.protobuf.buffer import Buffer, Chosen, Numbers
+from lakebound.formats.protobuf.shape import Shape
+from lakebound.formats.protobuf.walk import FIXED_SIZES, LENGTH, VARINT, BrokenError, walk
+
+_FEW = 24
+"""Messages of which a field is read faster one by one."""
+_DONE = 1 << 62
+"""Tag of a message that has no more fields."""
+_NONE = np.empty(0, np.int64)
+_Piece = tuple[Numbers, Numbers, Numbers, Numbers]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Values of one field, by the messages that have them, in their order there.
+
+    Attributes:
+        owners: The message of each value.
+        at: Where each begins.
+        values: Numbers in 64 bits; where the value is no varint: its first position.
+        ends: Behind each value.
+    """
+
+    owners: Numbers
+    at: Numbers
+    values: Numbers
+    ends: Numbers
+
+    def chosen(self, which: Chosen | Numbers) -> Found:
+        """Return some of them."""
+        return Found(self.owners[which], self.at[which], self.values[which], self.ends[which])
+
+    @property
+    def last(self) -> Found:
+        """The last value of each message."""
+        if len(self.owners) < 2:
+            return self
+        is_last = np.ones(len(self.owners), np.bool_)
+        np.not_equal(self.owners[1:], self.owners[:-1], out=is_last[:-1])
+        return self if is_last.all() else self.chosen(is_last)
+
+
+@dataclass
+class Fields:
+    """What was read of messages.
+
+    Attributes:
+        pieces: Of each tag; the values of each piece are in the order of the messages.
+        broken: What is wrong with messages, by their number.
+    """
+
+    pieces: dict[int, list[_Piece]] = field(default_factory=dict)
+    broken: dict[int, str] = field(default_factory=dict)
+
+    def of(self, tag: int) -> Found:
+        """Return the values with a tag."""
+        pieces = self.pieces.get(tag)
+        if not pieces:
+            return Found(_NONE, _NONE, _NONE, _NONE)
+        if len(pieces) == 1:
+            return Found(*pieces[0])
+        return ordered(Found(*map(np.concatenate, zip(*pieces, strict=True))))
+
+
+def ordered(found: Found) -> Found:
+    """Return values in the order of their messages, and within each of their positions."""
+    return found.chosen(np.lexsort((found.at, found.owners)))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Where messages lie.
+
+    Attributes:
+        owners: Number of each, in order; a message that was written in parts has several spans.
+        starts: Where each begins.
+        ends: Where it ends.
+    """
+
+    owners: Numbers
+    starts: Numbers
+    ends: Numbers
+
+
+def read_fields(buffer: Buffer, spans: Spans, shape: Shape) -> Fields:
+    """Return the fields of messages.
+
+    Args:
+        buffer: The bytes.
+        spans: Where the messages lie.
+        shape: Which messages they are, and which fields are needed.
+    """
+    found = Fields()
+    if not len(spans.owners):
+        return found
+    lanes = _Lanes(buffer, spans, found, shape.wanted)
+    lanes.read()
+    pieces: dict[int, list[tuple[int, int, int, int]]] = {}
+    for lane in sorted(lanes.left):
+        owner = int(spans.owners[lane])
+        try:
+            for tag, at, value, end in walk(buffer, int(lanes.at[lane]), int(spans.ends[lane]), shape):
+                if tag in shape.wanted:
+                    pieces.setdefault(tag, []).append((owner, at, value, end))
+        except BrokenError as exc:
+            found.broken.setdefault(owner, str(exc))
+    for tag, rows in pieces.items():
+        owners, starts, values, ends = zip(*rows, strict=True)
+        signed = np.array(values, np.uint64).view(np.int64)
+        found.pieces.setdefault(tag, []).append((np.array(owners), np.array(starts), signed, np.array(ends)))
+    return found
+
+
+class _Lanes:
+    """Reads one field of many messages at a time.
+
+    Attributes:
+        at: Where the next field of each message begins.
+        left: Messages that are to be read one by one from there on.
+    """
+
+    def __init__(self, buffer: Buffer, spans: Spans, found: Fields, wanted: Collection[int]) -> None:
+        self._buffer, self._spans, self._found, self._wanted = buffer, spans, found, wanted
+        self.at = spans.starts.copy()
+        self.left: list[int] = []
+        self._tags, self._behind = self._next(self.at, spans.ends)
+
+    def read(self) -> None:
+        while len(self._tags) and (tag := int(self._tags.min())) != _DONE:
+            same = self._tags == tag
+            lanes = np.flatnonzero(same)
+            kind = tag & 7
+            if len(lanes) < _FEW or tag < 8 or kind not in (VARINT, LENGTH, *FIXED_SIZES):
+                self._leave(lanes)
+            else:
+                self._field(tag, kind, lanes)
+
+    def _field(self, tag: int, kind: int, lanes: Numbers) -> None:
+        everywhere = len(lanes) == len(self._tags)
+        owners, at, ends = self._spans.owners, self._behind, self._spans.ends
+        if not everywhere:
+            owners, at, ends = owners[lanes], at[lanes], ends[lanes]
+        values, behind, endless = self._value(kind, at)
+        wrong = (behind > ends) | (behind < at)
+        if endless is not None:
+            wrong |= endless
+        if wrong.any():
+            self._leave(lanes[wrong])
+            right = ~wrong
+            lanes, owners, at, ends = lanes[right], owners[right], at[right], ends[right]
+            values, behind, everywhere = values[right], behind[right], False
+        if tag in self._wanted:
+            self._found.pieces.setdefault(tag, []).append((owners, at, values, behind))
+        if everywhere:
+            self.at = behind.copy()  # what was found keeps its own
+            self._tags, self._behind = self._next(behind, ends)
+        else:
+            self.at[lanes] = behind
+            self._tags[lanes], self._behind[lanes] = self._next(behind, ends)
+
+    def _value(self, kind: int, at: Numbers) -> tuple[Numbers, Numbers, Chosen | None]:
+        """Return values that begin at positions, where they end, and which of them have no end."""
+        if kind == VARINT:
+            return self._buffer.varints(at)
+        if kind == LENGTH:
+            sizes, starts, endless = self._buffer.varints(at)
+            # A size that is beyond all bytes, or negative, leads before the value.
+            sizes = np.where((sizes < 0) | (sizes > len(self._buffer.raw)), -(1 << 32), sizes)
+            return starts, starts + sizes, endless
+        return at, at + FIXED_SIZES[kind], None
+
+    def _next(self, at: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the tags at positions, and where they end; zero of one of more than two bytes."""
+        words = self._buffer.words[at].view(np.int64)
+        tags, behind = words & 0x7F, at + 1
+        more = words & 0x80 != 0
+        if more.any():
+            second = words >> 8 & 0xFF
+            tags = np.where(more, np.where(second < 0x80, tags | second << 7, 0), tags)
+            behind = behind + more
+        return np.where(at < ends, tags, _DONE), behind
+
+    def _leave(self, lanes: Numbers) -> None:
+        self.left += lanes.tolist()
+        self._tags[lanes] = _DONE
