@@ -80,6 +80,7 @@ class BytesFormat:
 
 _READERS: dict[SchemaKind, str] = {
     "avro": "lakebound.formats.avro.schema_reader",
+    "json_schema": "lakebound.formats.json_schema.schema_reader",
     "protobuf": "lakebound.formats.protobuf.schema_reader",
 }
 """Modules of the formats that have schemas; each is a ``SchemaReader``. Imported when first used: some take long."""

@@ -1,0 +1,69 @@
+"""JSON Schema as a format with schemas (``lakebound.formats.schemas.SchemaReader``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+
+from lakebound.formats.contract import Decoded, Records
+from lakebound.formats.json.decoder import JsonDecoder
+from lakebound.formats.json_schema.documents import Documents, documents_of
+from lakebound.formats.json_schema.fitting import check_fit, check_names
+from lakebound.formats.json_schema.mapping import columns_of_record, record_of
+from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
+
+
+def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
+    """Return the columns of records of a schema; a required property that may not be null is not nullable.
+
+    Args:
+        schema: The schema.
+        record: The title that it must have, where it has one; None: any.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
+    """
+    columns = columns_of_record(_documents(schema, record))
+    check_names(columns)
+    return columns
+
+
+def payload_decoder(
+    writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
+) -> PayloadDecoder:
+    """Return what decodes payloads of one schema to the columns of another.
+
+    Args:
+        writer: With which the payloads were written.
+        reader: Of no influence: what the writer does not have is null.
+        columns: What is needed: names of fields of either, and their types.
+        record: As for ``columns_of``.
+        is_framed: Of no influence: JSON has nothing behind the schema's id.
+
+    Raises:
+        UnreadableSchemaError: A column would be misread; it is named.
+    """
+    check_fit(columns_of_record(_documents(writer, record), columns.names), columns)
+    return _Payloads(columns)
+
+
+class _Payloads:
+    """Decodes JSON without keys and headers."""
+
+    def __init__(self, columns: pa.Schema) -> None:
+        self._decoder = JsonDecoder(columns)
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return what becomes of payloads."""
+        return self._decoder.decode(Records([None] * len(payloads), payloads))
+
+
+@lru_cache(maxsize=64)
+def _documents(schema: SchemaText, record: str | None) -> Documents:
+    documents = documents_of(schema)
+    title = documents.root.get("title", record_of(documents).get("title"))
+    if record is not None and isinstance(title, str) and title != record:
+        raise UnreadableSchemaError("", f"the title of the schema is {title}, and the pipeline names the record {record}")
+    return documents
