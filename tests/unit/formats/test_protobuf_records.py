@@ -232,7 +232,7 @@ def _mutated(payload: bytes, rnd: random.Random) -> bytes:
 
 
 def test_records_of_a_registry_are_read_by_their_ids_and_keys_too() -> None:
-    known = KnownSchemas(writers=((1, SCHEMA),), refused=((2, "it is away"),))
+    known = KnownSchemas(writers=((1, SCHEMA),), refused=((2, "it is away"),), asks=False)
     frame = b"\0\0\0\0\x01"
     values = (frame + b"\0" + FULL, None, b"\0\0\0\0\x02x", frame + b"\x02\x02", frame + b"\0" + GOOD, b"\0\0\0\0\x09", b"")
     for of_keys in (False, True):
