@@ -97,6 +97,13 @@ class PayloadDecoder(Protocol):
 class SchemaReader(Protocol):
     """What a format with schemas knows to do with them (a module of ``lakebound.formats``)."""
 
+    def imports_of(self, text: str) -> tuple[str, ...]:
+        """Return what a schema imports that has to be among its references, as the text names it.
+
+        Raises:
+            UnreadableSchemaError: It cannot be read.
+        """
+
     def columns_of(self, schema: SchemaText, record: str | None) -> pa.Schema:
         """Return the columns of records of a schema; a field that is not nullable is in each of them.
 

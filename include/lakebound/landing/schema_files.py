@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path, PurePosixPath
 
 from lakebound.errors import LakeboundError
-from lakebound.formats.schemas import Reference, SchemaKind, SchemaText
+from lakebound.formats.kinds import schema_reader
+from lakebound.formats.schemas import Reference, SchemaKind, SchemaText, UnreadableSchemaError
 from lakebound.settings import Settings
 from lakebound.spec.named_files import UnusableFileError, read_bounded
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import SchemaValueSpec
 
-_IMPORT = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"\s*;', re.MULTILINE)
-_BUILT_IN = "google/protobuf/"
 _MOST_FILES = 200
 
 
@@ -65,10 +63,15 @@ class _Files:
             raise SchemaFileError(self._pipeline, name, f"is one of more than {_MOST_FILES} imported files")
         text = self._text(name)
         self._open.append(name)
-        wanted = _IMPORT.findall(text) if self._kind == "protobuf" else []
-        imported = tuple(Reference(one, self.read(one)) for one in wanted if not one.startswith(_BUILT_IN))
+        imported = tuple(Reference(one, self.read(one)) for one in self._imports(name, text))
         self._open.pop()
         return SchemaText(self._kind, text, imported)
+
+    def _imports(self, name: str, text: str) -> tuple[str, ...]:
+        try:
+            return schema_reader(self._kind).imports_of(text)
+        except UnreadableSchemaError as exc:
+            raise SchemaFileError(self._pipeline, name, str(exc)) from exc
 
     def _text(self, name: str) -> str:
         path = PurePosixPath(name)

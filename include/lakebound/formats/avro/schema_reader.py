@@ -21,6 +21,11 @@ from lakebound.formats.avro.types import AvroType, Field, Primitive, Record, Uni
 from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
 
 
+def imports_of(text: str) -> tuple[str, ...]:
+    """Return that a schema imports no files by itself."""
+    return ()
+
+
 def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
     """Return the columns of records of a schema; of one that is no record the column ``value``.
 

@@ -15,6 +15,11 @@ from lakebound.formats.json_schema.mapping import columns_of_record, record_of
 from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
 
 
+def imports_of(text: str) -> tuple[str, ...]:
+    """Return that a schema imports no files by itself."""
+    return ()
+
+
 def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
     """Return the columns of records of a schema; a required property that may not be null is not nullable.
 

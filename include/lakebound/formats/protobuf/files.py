@@ -88,6 +88,11 @@ class Files:
         return pool.FindFileByName(_ROOT)
 
 
+def is_built_in(path: str) -> bool:
+    """Whether every schema may import a file without a reference."""
+    return path in _MODULES or path in _TEXTS or path in _OF_OPTIONS
+
+
 @lru_cache(maxsize=64)
 def files_of(schema: SchemaText) -> Files:
     """Return the files of a schema.

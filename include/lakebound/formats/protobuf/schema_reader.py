@@ -9,10 +9,11 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from lakebound.formats.protobuf.decoder import Framed, ProtobufDecoder
-from lakebound.formats.protobuf.files import files_of
+from lakebound.formats.protobuf.files import files_of, is_built_in
 from lakebound.formats.protobuf.mapping import columns_of_message
 from lakebound.formats.protobuf.plan import plan_of
 from lakebound.formats.protobuf.records import record_of
+from lakebound.formats.protobuf.source import read_file
 from lakebound.formats.schemas import PayloadDecoder, SchemaText
 
 
@@ -48,6 +49,15 @@ def payload_decoder(
     written = read if writer == reader else _message(writer, read.full_name)
     plan = plan_of(written, read, columns)
     return ProtobufDecoder(plan, Framed.of(written) if is_framed else None)
+
+
+def imports_of(text: str) -> tuple[str, ...]:
+    """Return the paths of the files that a schema imports, without those that every schema may import.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read; the line is named.
+    """
+    return tuple(path for path in read_file(text, "").dependency if not is_built_in(path))
 
 
 @lru_cache(maxsize=64)
