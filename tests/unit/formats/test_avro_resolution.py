@@ -6,6 +6,7 @@ import io
 import json
 import random
 import struct
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,64 +14,22 @@ import fastavro
 import pyarrow as pa
 import pytest
 from tests.support.formats.avro_schemas import value_of, written
+from tests.support.formats.avro_versions import (
+    DECIMAL,
+    DEFAULTS,
+    ENUM,
+    INNER,
+    MICROS,
+    MILLIS,
+    added,
+    drawn_schema,
+    evolved,
+    record,
+)
 
 from lakebound.formats.avro import schema_reader
 from lakebound.formats.contract import Decoded, Problem
 from lakebound.formats.schemas import SchemaText, UnreadableSchemaError
-
-ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}
-MILLIS, MICROS = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
-DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3}
-INNER = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": "string"}]}
-KINDS: list[Any] = ["boolean", "int", "long", "float", "double", "bytes", "string", ENUM, MICROS, DECIMAL, INNER]
-AROUND: list[Any] = [
-    lambda kind: kind,
-    lambda kind: ["null", kind],
-    lambda kind: [kind, "null"],
-    lambda kind: {"type": "array", "items": kind},
-    lambda kind: {"type": "map", "values": ["null", kind]},
-]
-WIDER = {
-    "int": ["long", "float", "double"],
-    "long": ["float", "double"],
-    "float": ["double"],
-    "string": ["bytes"],
-    "bytes": ["string"],
-}
-DEFAULTS: list[tuple[Any, Any, Any]] = [
-    ("int", 7, 7),
-    (["null", "string"], None, None),
-    (["string", "null"], "x", "x"),
-    (["null", "string"], "é", "é"),
-    ("bytes", "\u00ff\u0000", b"\xff\0"),
-    (DECIMAL, "\u0001", Decimal("0.001")),
-    ({"type": "array", "items": "int"}, [1, 2], [1, 2]),
-    ({"type": "map", "values": "double"}, {"a": 1}, [("a", 1.0)]),
-    ({"type": "enum", "name": "Own", "symbols": ["P", "Q"]}, "Q", "Q"),
-    ({"type": "fixed", "name": "Two", "size": 2}, "\u0001\u00fe", b"\x01\xfe"),
-    (
-        {"type": "record", "name": "Sub", "fields": [{"name": "p", "type": "int"}, {"name": "q", "type": "int", "default": 5}]},
-        {"p": 1},
-        {"p": 1, "q": 5},
-    ),
-    ("float", 0.5, 0.5),
-    ("boolean", True, True),
-    ({"type": "int", "logicalType": "time-millis"}, 1, "00:00:00.001"),
-]
-
-
-def record(fields: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a record; a field is its type, or all that it has."""
-    made = [
-        {"name": name, **(kind if isinstance(kind, dict) and "its" in kind else {"type": kind})}
-        for name, kind in fields.items()
-    ]
-    return {
-        "type": "record",
-        "name": "T",
-        "fields": [{key: value for key, value in one.items() if key != "its"} for one in made],
-        **more,
-    }
 
 
 def decoded(
@@ -84,43 +43,6 @@ def decoded(
 def rows(found: Decoded) -> list[Any]:
     made = iter(pa.table(dict(found.columns)).to_pylist())
     return [found.problems.get(at) or next(made) for at in range(found.count)]
-
-
-def evolved(draw: random.Random, writer: dict[str, Any]) -> dict[str, Any]:
-    """Return a later version of a schema."""
-    fields = []
-    for one in writer["fields"]:
-        choice = draw.randrange(6)
-        if choice == 0:
-            continue
-        kind = changed(draw, one["type"])
-        fields.append(
-            {"name": f"new_{one['name']}", "type": kind, "aliases": [one["name"]]}
-            if choice == 1
-            else {"name": one["name"], "type": kind}
-        )
-    for number, (kind, default, _) in enumerate(draw.sample(DEFAULTS, 2)):
-        fields.append({"name": f"added{number}", "type": kind, "default": default})
-    draw.shuffle(fields)
-    return {"type": "record", "name": "T", "fields": fields}
-
-
-def changed(draw: random.Random, kind: Any) -> Any:
-    """Return a type that reads most of what a type wrote."""
-    if isinstance(kind, list):
-        return [changed(draw, one) for one in kind]
-    if isinstance(kind, str):
-        wider = draw.choice([kind, *WIDER.get(kind, [])])
-        return wider
-    if kind["type"] == "array":
-        return {"type": "array", "items": changed(draw, kind["items"])}
-    if kind["type"] == "map":
-        return {"type": "map", "values": changed(draw, kind["values"])}
-    if kind["type"] == "enum":
-        return draw.choice([kind, {**kind, "symbols": ["C", "D", "A"]}, {**kind, "symbols": ["C", "A"], "default": "A"}])
-    if kind["type"] == "record":
-        return {**kind, "fields": [{"name": "z", "type": "int", "default": -1}, kind["fields"][0]]}
-    return kind
 
 
 def landed(kind: Any, value: Any) -> Any:
@@ -151,15 +73,10 @@ def by_fastavro(writer: Any, reader: Any, payload: bytes) -> Any:
     }
 
 
-def added(field: Any) -> Any:
-    """Return a default, which fastavro gives as it stands in the schema."""
-    return next(want for kind, default, want in DEFAULTS if (kind, default) == (field["type"], field["default"]))
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_it_is_read_as_fastavro_reads_it(seed: int) -> None:
     draw = random.Random(seed)
-    writer = record({f"f{number}": draw.choice(AROUND)(kind) for number, kind in enumerate(draw.sample(KINDS, 5))})
+    writer = drawn_schema(draw)
     reader = evolved(draw, writer)
     parsed = fastavro.parse_schema(json.loads(json.dumps(writer)))
     payloads = [written(parsed, value_of(draw, writer)) for _ in range(30)]
@@ -250,6 +167,12 @@ def test_null_in_a_required_column_is_a_problem() -> None:
         ("long", pa.float64(), 2**53 + 1, "9007199254740993 has more digits than DOUBLE keeps"),
         ("long", pa.float64(), 2**63 - 1, "9223372036854775807 has more digits than DOUBLE keeps"),
         ("float", pa.float64(), 0.5, 0.5),
+        ("long", pa.string(), -(2**63), str(-(2**63))),
+        ("string", pa.date32(), "2026-11-29", date(2026, 11, 29)),
+        ("string", pa.date32(), "29.11.2026", "'29.11.2026' is not a DATE"),
+        ("string", pa.timestamp("us"), "2026-11-29T10:00:00.5", datetime(2026, 11, 29, 10, 0, 0, 500000)),
+        ("string", pa.timestamp("us", tz="UTC"), "2026-11-29T10:00+01:00", datetime(2026, 11, 29, 9, tzinfo=UTC)),
+        ("string", pa.timestamp("us", tz="UTC"), "1700000000", "'1700000000' is not a TIMESTAMP"),
         ("string", pa.binary(), "é", "é".encode()),
         ("bytes", pa.string(), "é".encode(), "é"),
         (DECIMAL, pa.decimal128(12, 5), Decimal("1.234"), Decimal("1.23400")),
@@ -265,7 +188,7 @@ def test_null_in_a_required_column_is_a_problem() -> None:
 def test_a_column_of_another_type_takes_the_same_value_or_none(kind: Any, column: pa.DataType, value: Any, want: Any) -> None:
     schema = record({"v": kind})
     payload = written(fastavro.parse_schema(record({"v": kind if not isinstance(value, int) else "long"})), {"v": value})
-    problem = isinstance(want, str) and kind != "bytes"
+    problem = isinstance(want, str) and " " in want
     expected = Problem("does_not_fit", f"v: {want}") if problem else {"v": want}
     for count in (1, 20):
         assert rows(decoded(schema, schema, [payload] * count, pa.schema([pa.field("v", column)]))) == [expected] * count
@@ -274,7 +197,7 @@ def test_a_column_of_another_type_takes_the_same_value_or_none(kind: Any, column
 @pytest.mark.parametrize(
     ("kind", "column"),
     [
-        ("int", pa.string()),
+        ("double", pa.string()),
         ("double", pa.float32()),
         ("string", pa.int32()),
         ("long", MICROS),

@@ -15,6 +15,7 @@ from lakebound.formats.avro.mapping import DURATION, TIMESTAMP, TIMESTAMP_NTZ
 from lakebound.formats.avro.numbers import Convert
 from lakebound.formats.avro.shape import FixedPart, Part
 from lakebound.formats.avro.types import Enum, Fixed, Logical, Primitive
+from lakebound.formats.avro.written_times import WRITTEN_TIMES, written_times
 from lakebound.formats.json.leaves import name_of
 from lakebound.formats.schemas import UnreadableSchemaError
 
@@ -93,6 +94,8 @@ def _of_primitive(part: Part, writer: Primitive, reader: LeafType, kind: pa.Data
         return numbers.booleans if kind == pa.bool_() else None
     if isinstance(part, FixedPart):
         return numbers.floats(part.size, kind) if kind in _FLOATS[writer.kind] else None
+    if writer.kind == "string" and meaning is None and kind in WRITTEN_TIMES:
+        return written_times(kind, name_of(kind))
     if writer.kind in ("string", "bytes"):
         return _of_bytes(meaning, kind, None)
     return _of_whole(writer, meaning, reader.logical, kind)
@@ -124,6 +127,8 @@ def _of_whole(writer: Primitive, meaning: Logical | None, read_as: Logical | Non
     if "timestamp-" in name:
         is_its = kind == (TIMESTAMP_NTZ if name.startswith("local-") else TIMESTAMP)
         return numbers.moments(kind, per_second) if is_its and not name.endswith("-nanos") else None
+    if kind == pa.string() and not name:
+        return numbers.whole_as_texts
     if pa.types.is_decimal128(kind):
         return whole_as_decimals(kind)
     return numbers.whole_as_floats(kind, name_of(kind)) if kind in _FLOATS["float"] else None

@@ -67,6 +67,11 @@ def whole_as_floats(kind: pa.DataType, name: str) -> Convert:
     return convert
 
 
+def whole_as_texts(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
+    """Make texts of whole numbers: their digits."""
+    return pa.array(values).cast(pa.string())
+
+
 def floats(size: int, kind: pa.DataType) -> Convert:
     """Return what makes numbers of 4 or 8 bytes, in a type that holds each of them."""
     made = _FLOATS[kind]
