@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.landing.direct_read import RecordColumns
+from lakebound.landing.direct_read import GivenHeaders, RecordColumns
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.schema_files import read_schema_files
@@ -55,30 +55,56 @@ class Landed:
     bad: list[str]
 
 
+@dataclass(frozen=True)
+class Record:
+    """A record with more than a value.
+
+    Attributes:
+        value: Its value.
+        key: Its key.
+        headers: Its headers, in their order.
+    """
+
+    value: str | bytes | None
+    key: str | bytes | None = None
+    headers: Sequence[tuple[str, str | bytes | None]] = ()
+
+
 def land(
     spec: PipelineSpec,
-    records: Sequence[str | bytes | None],
+    records: Sequence[str | bytes | Record | None],
     reference: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Landed:
     """Return what a pipeline makes of records.
 
     Args:
         spec: The pipeline, as ``load_file`` reads it.
-        records: Their values.
+        records: Their values, or records with keys and headers.
         reference: Rows of its reference data, by name. What is not given is read from where the YAML says.
 
     Raises:
         TransformRefusedError: The pipeline could not start.
     """
     session = _session()
-    values = [value.encode() if isinstance(value, str) else value for value in records]
-    topic, count = spec.topics[0], len(values)
-    sample = RecordColumns([topic] * count, [0] * count, list(range(count)), [RECORD_TIME_MS] * count, [None] * count, values)
+    topic = spec.topics[0]
+    sample = _columns(topic, [one if isinstance(one, Record) else Record(one) for one in records])
     spec = SchemaBook(spec, read_schema_files(spec, load_settings()), None).spec
     planned = plan_pipeline(session, spec, _references(session, spec, reference or {}))
     rows, bad = land_in_memory(Assembly(planned, {topic: "test"}), TopicSample(sample, {topic: "test"}))
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)
     return Landed(rows.to_pylist(), [f"{reason}: {error}" for reason, error in told])
+
+
+def _columns(topic: str, records: Sequence[Record]) -> RecordColumns:
+    count = len(records)
+    keys, values = [_bytes(one.key) for one in records], [_bytes(one.value) for one in records]
+    sources = [GivenHeaders([(name, _bytes(value)) for name, value in one.headers]) for one in records]
+    times = [RECORD_TIME_MS] * count
+    return RecordColumns([topic] * count, [0] * count, list(range(count)), times, keys, values, [*sources])
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)

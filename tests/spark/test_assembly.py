@@ -20,7 +20,7 @@ from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
-from lakebound_spark.batch.decode import value_fields
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.bad_reasons import observed_reasons, reasons_of
-from lakebound_spark.batch.decode import make_decoder, value_schema
+from lakebound_spark.batch.decode import make_decoder
 from lakebound_spark.batch.quarantine import quarantine_columns
+from lakebound_spark.batch.record_format import value_schema
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 
 pytestmark = pytest.mark.spark
@@ -33,7 +34,7 @@ def pipeline(schema: str) -> PipelineSpec:
 
 def decoded(session: SparkSession, spec: PipelineSpec, values: Sequence[bytes]) -> DataFrame:
     stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
+    rows = [(b"key", value, "orders", 0, offset, stamp, 0, None) for offset, value in enumerate(values)]
     return make_decoder(spec, {"orders": "id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
 
 
@@ -61,6 +62,10 @@ def test_the_quarantines_rows_name_the_field(session: SparkSession, tmp_path: Pa
     output, observed = observed_reasons(bad, value_schema(spec), "tag")
     output.coalesce(2).write.parquet(str(tmp_path / "rows"))
     assert observed() == told, "the executors count the same"
+    parts = ["amount", "key"]  # an error may begin with both
+    output, observed = observed_reasons(bad, value_schema(spec), "parts", parts)
+    output.write.parquet(str(tmp_path / "parts"))
+    assert observed() == told == reasons_of(rows, value_schema(spec), parts)
     output, observed = observed_reasons(bad, None, "bytes")
     output.write.parquet(str(tmp_path / "bytes"))
     assert observed() == {"does_not_fit": 4, "missing_field": 1}

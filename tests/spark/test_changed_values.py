@@ -9,7 +9,8 @@ from tests.support.streams.stand_ins import ORDERS
 
 from lakebound.formats.contract import Records
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.decode import PROBLEM, value_format
+from lakebound_spark.batch.decode import PROBLEM
+from lakebound_spark.batch.record_format import record_format
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 from lakebound_spark.real_time.spark_decoder import make_spark_decoder
 
@@ -126,7 +127,7 @@ def landed(session: SparkSession) -> dict[tuple[str, str], str]:
     """What became of each value: how it landed, or why it did not. All are decoded in one job."""
     places = [(kind, text) for kind in KINDS for text in CASES[kind]]
     values = [b'{"v%d":%s}' % (KINDS.index(kind), text.encode()) for kind, text in places]
-    rows = [(b"key", value, "orders", 0, offset, None, 0) for offset, value in enumerate(values)]
+    rows = [(b"key", value, "orders", 0, offset, None, 0, None) for offset, value in enumerate(values)]
     frame = make_spark_decoder(spec_of(*KINDS), {"orders": "id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
     texts = [F.col(f"_parsed.v{number}").cast("string") for number in range(len(KINDS))]
     told = F.coalesce(F.regexp_replace(PROBLEM, "^does_not_fit\t", ""), *texts)
@@ -147,6 +148,6 @@ OWN_TEXTS = {("STRING", "1e400"), ("STRING", "-1e400")}
 def test_in_batches_the_same_ones_go_to_quarantine(kind: str) -> None:
     texts = list(CASES[kind])
     values = [b'{"v0":%s}' % text.encode() for text in texts]
-    problems = value_format(spec_of(kind)).decoder().decode(Records([None] * len(values), values)).problems
+    problems = record_format(spec_of(kind)).decoder().decode(Records([None] * len(values), values)).problems
     expected = {text for text, told in CASES[kind].items() if told.startswith("a ") and (kind, text) not in OWN_TEXTS}
     assert {texts[at] for at in problems} == expected

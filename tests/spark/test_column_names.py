@@ -36,7 +36,23 @@ WORDS = (
         "reason",
         "error",
     ),
-    *("_parsed", "_problem", "_value", "_key", "_body", "_row", "position", "select", "from", "1a", "42", "ä", "名", "a" * 200),
+    *(
+        "_parsed",
+        "_problem",
+        "_value",
+        "_key",
+        "_headers",
+        "_body",
+        "_row",
+        "position",
+        "select",
+        "from",
+        "1a",
+        "42",
+        "ä",
+        "名",
+        "a" * 200,
+    ),
 )
 NAMES = (*INSIDE, *WORDS)
 WITHOUT_ESCAPES = tuple(name for name in NAMES if json.dumps(name, ensure_ascii=False) == f'"{name}"')

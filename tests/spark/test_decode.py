@@ -35,7 +35,7 @@ def pipeline(**changes: Any) -> PipelineSpec:
 
 def decoded(session: SparkSession, spec: PipelineSpec, *values: bytes | None, unhoused: Collection[str] = ()) -> list[Row]:
     stamp = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    rows = [(b"key", value, "orders", 0, offset, stamp, 0) for offset, value in enumerate(values)]
+    rows = [(b"key", value, "orders", 0, offset, stamp, 0, None) for offset, value in enumerate(values)]
     frame = make_decoder(spec, {"orders": "topic-id"}, unhoused).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
     # Python has no date for some of what is bad.
     frame = frame.withColumn("_parsed", F.col("_parsed").dropFields("placed_at"))
@@ -146,7 +146,9 @@ def test_a_field_that_a_table_has_no_column_for_goes_to_quarantine(session: Spar
 
 def test_tombstones_are_filtered_when_the_spec_says_so(session: SparkSession) -> None:
     spec = pipeline(null_values="skip")
-    records = session.createDataFrame([(None, None, "orders", 0, 0, datetime.datetime.now(datetime.UTC), 0)], KAFKA_SCHEMA)
+    records = session.createDataFrame(
+        [(None, None, "orders", 0, 0, datetime.datetime.now(datetime.UTC), 0, None)], KAFKA_SCHEMA
+    )
     frame = make_decoder(spec, {"orders": "id"}).decode(records)
     assert good_columns(frame).count() == 0
     assert quarantine_columns(frame).count() == 0
@@ -162,7 +164,9 @@ def test_bad_records_collected_beside_the_batch_are_those_that_a_job_of_their_ow
     spec = pipeline(value={"format": "json", "schema": SCHEMA, "unknown_fields": "quarantine"})
     values = [*(value for value, _ in BAD), b'{"order_id":"good"}', b'{"order_id":"a","x\\ty":1,"\xc3\xa4":2}']
     stamp = datetime.datetime(2026, 1, 1, 0, 0, 0, 123000, tzinfo=datetime.UTC)
-    rows = [(None if offset % 2 else b"\xff\x00", value, "orders", 3, offset, stamp, 0) for offset, value in enumerate(values)]
+    rows = [
+        (None if offset % 2 else b"\xff\x00", value, "orders", 3, offset, stamp, 0, None) for offset, value in enumerate(values)
+    ]
     frame = make_decoder(spec, {"orders": "topic-id"}).decode(session.createDataFrame(rows, KAFKA_SCHEMA))
     (text,) = frame.select(collected_rows()).first() or ()
     collected = rows_of(text).to_pylist()

@@ -124,7 +124,7 @@ def record(topic: str, offset: int) -> tuple[Any, ...]:
         "day": at.date().isoformat(),
         "merchant": {"name": "m", "code": offset},
     }
-    return (None, json.dumps(value).encode(), topic, 0, offset, at, 0)
+    return (None, json.dumps(value).encode(), topic, 0, offset, at, 0, None)
 
 
 def said_by_check(session: SparkSession, spec: PipelineSpec, at: Places) -> list[str]:

@@ -42,6 +42,8 @@ SPEC = PipelineSpec.model_validate(
     }
 )
 RECORDS = 40
+OURS = ["lakebound_source", "lakebound_reason"]
+"""The headers of a message in the quarantine topic that are not the record's own."""
 
 
 def record(number: int) -> bytes | None:
@@ -56,8 +58,12 @@ def record(number: int) -> bytes | None:
 
 @pytest.fixture(scope="module")
 def records(session: SparkSession) -> DataFrame:
-    rows = [(b"k", record(n), "events", 0, n, None, 0) for n in range(RECORDS)]
+    rows = [(b"k", record(n), "events", 0, n, None, 0, headers_of(n)) for n in range(RECORDS)]
     return session.createDataFrame(rows, KAFKA_SCHEMA)
+
+
+def headers_of(number: int) -> list[tuple[str, bytes | None]] | None:
+    return [("n", b"%d" % number), ("n", None)] if number % 2 else None
 
 
 def devices(frame: DataFrame) -> DataFrame:
@@ -129,6 +135,9 @@ def test_the_rows_are_those_of_a_batch_and_no_bad_record_is_lost(session: SparkS
     assert sorted((header(m, "lakebound_source"), bytes(m.value)) for m in bad) == [
         (f"events/0/{n}/0", record(n)) for n in (13, 23, 3, 33)
     ]
+    for message, number in zip(sorted(bad, key=lambda m: header(m, "lakebound_source")), (13, 23, 3, 33), strict=True):
+        own = [(one["key"], one["value"]) for one in message.headers]
+        assert own[:-2] == [("n", b"%d" % number), ("n", None)] and [name for name, _ in own[-2:]] == OURS, number
     assert {header(m, "lakebound_reason").split("\t")[0] for m in bad} >= {"not_utf8", "not_an_object", "missing_field"}
     reason = real_time_refusal(session, SPEC, transform)
     if "equal nulls" in name and "anti" not in name:

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from tests.support.tables.transform_worlds import pipeline
 from tests.support.tables.value_cases import NESTED, SCALARS
 
-from lakebound_spark.batch.decode import value_schema
 from lakebound_spark.batch.decoded_rows import row_decoder
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
+from lakebound_spark.batch.record_format import value_schema
 from lakebound_spark.batch.rehearsal import Rehearsal
 from lakebound_spark.batch.transform import Transform, planned_input
 

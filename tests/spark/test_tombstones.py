@@ -192,7 +192,8 @@ def test_tombstones_that_vanish_between_two_readings_are_not_passed_over(
     records = batch(2, [(b"a", None), (b"b", None)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "lakebound_spark.landing.lander.skipped_columns", lambda frame: frame.where("false").select("_kafka", "_key")
+            "lakebound_spark.landing.lander.skipped_columns",
+            lambda frame: frame.where("false").select("_kafka", "_key", "_headers"),
         )
         with pytest.raises(TombstonesMismatchError, match="2 records of the batch were counted as tombstones, but 0"):
             one.land(records)

@@ -82,6 +82,7 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     from lakebound.spec.draft.files import PLACEHOLDER, Beginning
     from lakebound.spec.draft.inference import infer, is_object
     from lakebound.spec.draft.judged import MOST_BYTES, MOST_SAMPLES
+    from lakebound.spec.draft.key_and_headers import key_and_headers
     from lakebound.spec.load import load_pipeline
 
     connection = load_pipeline(like, settings).connection if like else ConnectionSpec(bootstrap_servers=settings.kafka)
@@ -91,10 +92,13 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     if topic is None:
         return Beginning(name, name, written, PLACEHOLDER, [b'{"id": "a", "at": "2026-01-01T12:00:00Z"}'], editor)
     say(f"new: reading up to {number(records)} records of {topic}")
-    values = read_sample(connection, (topic,), records, newest=True, reader=name).records.values
-    inferred = infer(values)
+    sample = read_sample(connection, (topic,), records, newest=True, reader=name).records
+    inferred = infer(values := sample.values)
+    taken = [one.name for one in inferred.columns] or ["key", "value"]
+    beside = key_and_headers(sample.keys if inferred.columns else (), sample.headers(), taken)
     fitting = [value for value in values if value and (is_object(value) or not inferred.columns) and len(value) <= MOST_BYTES]
-    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor, is_compacted(connection, topic))
+    compacted = is_compacted(connection, topic)
+    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor, compacted, beside)
 
 
 def _connection_of(pipeline: str, settings: Settings) -> str:

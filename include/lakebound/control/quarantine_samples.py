@@ -37,6 +37,7 @@ class QuarantineSample:
         key: Beginning of its key; None without one.
         value: Beginning of its value; None without one.
         value_bytes: Whole length of the value; None without one.
+        headers: The first of its headers, as ``name=value, …``; None without any.
     """
 
     reason: str
@@ -48,6 +49,7 @@ class QuarantineSample:
     key: str | None = None
     value: str | None = None
     value_bytes: Count | None = None
+    headers: str | None = None
 
     @property
     def place(self) -> tuple[str, str, int, int]:

@@ -12,27 +12,28 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
-from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
+from lakebound.formats.contract import ValueDecoder
 from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.registered import PlainDecoder, RegisteredDecoder
 from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaKind, SchemaReader, SchemaText
 
 
 class ValueFormat(Protocol):
-    """What tells how values are decoded."""
+    """What tells how records are decoded."""
 
     @property
     def columns(self) -> pa.Schema:
         """What the decoder gives; a field that is not nullable is required."""
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the decoder needs the records' headers."""
 
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
 
     def __hash__(self) -> int:
         """Equal formats have one decoder in a process."""
-
-
-_BYTES = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -49,33 +50,14 @@ class JsonFormat:
     unhoused: tuple[str, ...] = ()
     unknown_refused: bool = False
 
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the decoder needs the records' headers."""
+        return False
+
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
         return JsonDecoder(self.columns, self.unhoused, unknown_refused=self.unknown_refused)
-
-
-@dataclass(frozen=True)
-class BytesFormat:
-    """Values are not decoded: key and value are columns as they are."""
-
-    @property
-    def columns(self) -> pa.Schema:
-        """What the decoder gives."""
-        return _BYTES
-
-    def decoder(self) -> ValueDecoder:
-        """Return a decoder."""
-        return self
-
-    def decode(self, records: Records) -> Decoded:
-        """Return what becomes of records."""
-        missing = [at for at, value in enumerate(records.values) if value is None]
-        columns = {"key": pa.array(records.keys, pa.binary()), "value": pa.array(records.values, pa.binary())}
-        decoded = Decoded(columns, dict.fromkeys(missing, NO_VALUE), len(records.values))
-        if not missing:
-            return decoded
-        good = pa.array(decoded.good, pa.int64())
-        return Decoded({name: column.take(good) for name, column in columns.items()}, decoded.problems, decoded.count)
 
 
 _READERS: dict[SchemaKind, str] = {
@@ -108,6 +90,11 @@ class SchemaFormat:
     record: str | None = None
     known: KnownSchemas | None = None
     of_keys: bool = False
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the decoder needs the records' headers: one may name the schema."""
+        return self.known is not None
 
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""

@@ -101,7 +101,7 @@ class RegisteredDecoder:
     ) -> Mapping[SchemaId, tuple[list[int], list[bytes]]]:
         """Return positions and payloads by schema, and note the problems of records without one."""
         found: dict[SchemaId, tuple[list[int], list[bytes]]] = {}
-        if values and records.headers is None and None not in values and len({*map(_BEGINNING, values)}) == 1:
+        if values and not any(records.headers or ()) and None not in values and len({*map(_BEGINNING, values)}) == 1:
             number = number_at_start(values[0] or b"")
             if number is not None:  # All of one schema, as nearly always: without a Python call per record.
                 return {number: ([*range(len(values))], [*map(_BEHIND_NUMBER, values)])}

@@ -32,9 +32,9 @@ _CLIENT: Keys = ("connection", "client")
 _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
 )
-# Of `value`, by its format: they appear in Pydantic's locations, but not in the YAML.
-_TAGS = ("json", "avro", "protobuf", "json_schema", "bytes")
-_FORMATS = f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}"
+# Of `value` and `key`, by their format: they appear in Pydantic's locations, but not in the YAML.
+_TAGS = ("json", "avro", "protobuf", "json_schema", "string", "bytes")
+_FORMATS = {"value": "json, avro, protobuf, json_schema, string or bytes", "key": "json, string or bytes"}
 _SHAPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
@@ -103,8 +103,8 @@ def _in_a_login(keys: Keys) -> bool:
 def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
     """Return the tag in Pydantic's location, and the location as in the YAML."""
     keys = tuple(key for key in location if key != "[key]")
-    if keys[:1] == ("value",) and len(keys) > 1 and keys[1] in _TAGS:
-        return str(keys[1]), ("value", *keys[2:])
+    if keys[:1] in (("value",), ("key",)) and len(keys) > 1 and keys[1] in _TAGS:
+        return str(keys[1]), (keys[0], *keys[2:])
     return None, keys
 
 
@@ -117,10 +117,10 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
         reason = refused_setting(str(keys[-1])) if keys[:-1] == _CLIENT else None
         return keys, f"cannot be set: {reason}" if reason else _unknown_key(keys, tag, model)
     if kind == "union_tag_not_found":
-        return (*keys, "format"), f"is missing: {_FORMATS}"
+        return (*keys, "format"), f"is missing: {_FORMATS[str(keys[0])]}"
     if kind == "union_tag_invalid":
         instead = ways_out.of_format(context.get("tag"))
-        return (*keys, "format"), f"must be {_FORMATS}{f'; {instead}' if instead else ''}"
+        return (*keys, "format"), f"must be {_FORMATS[str(keys[0])]}{f'; {instead}' if instead else ''}"
     if kind in _SHAPES:
         return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
     if kind in _FIXED:
@@ -192,5 +192,5 @@ def _children(schema: Mapping[str, Any], node: Mapping[str, Any], key: str | int
 
 
 def _has_tag(node: Mapping[str, Any], tag: str | None) -> bool:
-    own = node.get("properties", {}).get("format", {}).get("const")
-    return tag is None or own is None or bool(own == tag)
+    own = node.get("properties", {}).get("format", {})
+    return tag is None or tag in own.get("enum", [own.get("const", tag)])

@@ -10,6 +10,9 @@ from pydantic import Field, field_validator, model_validator
 from lakebound.frozen import Frozen
 from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
+from lakebound.spec.headers import HeaderSpec
+from lakebound.spec.input_columns import clash, whole_key
+from lakebound.spec.key import KeySpec
 from lakebound.spec.limits import DriverLaneSpec, LimitsSpec, ThresholdsSpec
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.spec.objectives import ObjectivesSpec
@@ -20,8 +23,8 @@ from lakebound.spec.spark import SparkSpec
 from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
-from lakebound.spec.tombstones import DELETE, NullValues, delete_problem
-from lakebound.spec.value import BytesValueSpec, ValueSpec
+from lakebound.spec.tombstones import DELETE, ROW, NullValues, delete_problem, row_problem
+from lakebound.spec.value import ValueSpec
 from lakebound.spec.warehouse import DEFAULT_WAREHOUSE
 
 _INTERVAL = re.compile(r"([0-9]{1,9}) ?(ms|s|m)")
@@ -45,10 +48,21 @@ class PipelineSpec(Frozen):
     topics: tuple[str, ...] = Field(min_length=1, description="Kafka topics that are read.")
     connection: ConnectionSpec
     value: ValueSpec = Field(description="How the values of the records are decoded.")
+    key: KeySpec | None = Field(
+        default=None,
+        description="How the keys of the records are decoded, and the columns that they become. Default: they do not land; "
+        "with value: {format: bytes} as the binary column key. See docs/how-to/keys-and-headers.md.",
+    )
+    headers: tuple[HeaderSpec, ...] = Field(
+        default=(),
+        max_length=500,
+        description="Headers of the records that become columns. Default: none. See docs/how-to/keys-and-headers.md.",
+    )
     null_values: NullValues = Field(
         default="quarantine",
-        description="What happens to tombstones, that is, records without a value. delete: the key of the record is removed "
-        "from to_stores; tables and topics skip the record. See docs/how-to/stores.md.",
+        description="What happens to tombstones, that is, records without a value. row: such a record gives a row whose "
+        "columns of the value are null. delete: the key of the record is removed from to_stores; tables and topics skip the "
+        "record. See docs/how-to/keys-and-headers.md and docs/how-to/stores.md.",
     )
     start_from: Literal["earliest", "latest"] = Field(
         default="earliest",
@@ -218,11 +232,20 @@ class PipelineSpec(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _deletable(self) -> PipelineSpec:
+    def _distinct_columns(self) -> PipelineSpec:
+        if (problem := clash(self)) is not None:
+            raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _tombstones(self) -> PipelineSpec:
+        problem = None
         if self.null_values == DELETE:
-            problem = delete_problem(self.to_stores, of_bytes=isinstance(self.value, BytesValueSpec))
-            if problem is not None:
-                raise ValueError(f"null_values: {problem}")
+            problem = delete_problem(self.to_stores, self.value, self.whole_key[0] if self.whole_key else None)
+        elif self.null_values == ROW:
+            problem = row_problem(self.value)
+        if problem is not None:
+            raise ValueError(f"null_values: {problem}")
         return self
 
     @model_validator(mode="after")
@@ -289,6 +312,11 @@ class PipelineSpec(Frozen):
             server = store.postgres or store.redis
             named["to_stores", position, store.format, "tls_ca_file"] = server.tls_ca_file if server else None
         return {keys: file for keys, file in named.items() if file}
+
+    @property
+    def whole_key(self) -> tuple[str, str] | None:
+        """The column that holds each record's key as it is, and its format; None where none does."""
+        return whole_key(self.value, self.key)
 
     @property
     def targets_by_key(self) -> dict[str, tuple[ToTopicSpec | ToStoreSpec, ...]]:

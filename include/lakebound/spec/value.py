@@ -19,10 +19,9 @@ FieldPath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """A field of a JSON record: its name, or the dotted path to it."""
 
 
-class JsonValueSpec(Frozen):
-    """Values are JSON objects."""
+class JsonColumns(Frozen):
+    """Columns of JSON objects: in a schema as DDL, or as JSON Schema."""
 
-    format: Literal["json"]
     value_schema: str = Field(
         alias="schema",
         min_length=1,
@@ -31,15 +30,6 @@ class JsonValueSpec(Frozen):
     json_schema: dict[str, JsonValue] | None = Field(
         default=None,
         description="JSON Schema of the records, instead of 'schema'. Its required properties become NOT NULL columns.",
-    )
-    unknown_fields: Literal["ignore", "quarantine"] = Field(
-        default="ignore", description="What happens to a record that has a field that is not in the schema."
-    )
-    ignored_fields: tuple[FieldPath, ...] = Field(
-        default=(),
-        max_length=500,
-        description="Fields of the records that are left out on purpose: names, or inside of a column dotted paths such as "
-        "customer.tier. No finding names them. A change of this list needs no restart.",
     )
 
     @model_validator(mode="before")
@@ -53,6 +43,29 @@ class JsonValueSpec(Frozen):
             raise ValueError("give either schema or json_schema")
         return {**body, "schema": columns}
 
+    @field_validator("value_schema")
+    @classmethod
+    def _types(cls, schema: str) -> str:
+        mistakes = ddl_mistakes(schema)
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return schema
+
+
+class JsonValueSpec(JsonColumns):
+    """Values are JSON objects."""
+
+    format: Literal["json"]
+    unknown_fields: Literal["ignore", "quarantine"] = Field(
+        default="ignore", description="What happens to a record that has a field that is not in the schema."
+    )
+    ignored_fields: tuple[FieldPath, ...] = Field(
+        default=(),
+        max_length=500,
+        description="Fields of the records that are left out on purpose: names, or inside of a column dotted paths such as "
+        "customer.tier. No finding names them. A change of this list needs no restart.",
+    )
+
     @model_validator(mode="after")
     def _ignores_what_is_dropped(self) -> JsonValueSpec:
         refused = [name for name in self.ignored_fields if "." not in name] if self.unknown_fields == "quarantine" else []
@@ -63,19 +76,17 @@ class JsonValueSpec(Frozen):
             )
         return self
 
-    @field_validator("value_schema")
-    @classmethod
-    def _types(cls, schema: str) -> str:
-        mistakes = ddl_mistakes(schema)
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return schema
-
 
 class BytesValueSpec(Frozen):
-    """Values are not decoded: each becomes one binary column ``value``."""
+    """Values are not decoded: each becomes one binary column ``value``; keys another one ``key``, unless ``key`` says else."""
 
     format: Literal["bytes"]
+
+
+class StringValueSpec(Frozen):
+    """Values are texts in UTF-8: each becomes one column ``value``."""
+
+    format: Literal["string"]
 
 
 class SchemaValueSpec(Frozen):
@@ -185,6 +196,9 @@ class JsonSchemaValueSpec(SchemaValueSpec):
     format: Literal["json_schema"]
 
 
+PlainValueSpec = BytesValueSpec | StringValueSpec
+"""Values that are one column."""
 ValueSpec = Annotated[
-    JsonValueSpec | AvroValueSpec | ProtobufValueSpec | JsonSchemaValueSpec | BytesValueSpec, Field(discriminator="format")
+    JsonValueSpec | AvroValueSpec | ProtobufValueSpec | JsonSchemaValueSpec | BytesValueSpec | StringValueSpec,
+    Field(discriminator="format"),
 ]

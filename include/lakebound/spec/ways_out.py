@@ -9,8 +9,8 @@ _REGISTRY = (
     "registries.yaml) or schema_file: (docs/how-to/formats.md)"
 )
 _FORMATS = {
-    "string": "text is not decoded: format: bytes gives a binary column value, and a transform can cast it to a string",
-    "csv": "CSV is not decoded: format: bytes gives a binary column value, and a transform can split it",
+    "text": "write string",
+    "csv": "CSV is not decoded: format: string gives a text column value, and a transform can split it",
     "debezium": "change data is not applied yet: format: json with the fields of the envelope (op, before, after) lands each "
     "change as a row (docs/how-to/new-pipeline.md)",
 }
@@ -19,8 +19,8 @@ _CURRENT_STATE = (
     "or Redis (docs/how-to/stores.md), or select the newest row of each key in a view on the table"
 )
 _KEY = (
-    "the record's key and headers are not read yet. Put what you need into the value; every row has the topic, the partition, "
-    "the offset and the time of its record in the column _kafka"
+    "the key of a record lands with key: {format: string, as: NAME}, and headers with headers: [{name: HEADER, as: NAME}] or "
+    "[{all: true}] (docs/how-to/keys-and-headers.md)"
 )
 _PATTERNS = (
     "topics are named one by one, and a new topic is added to the list. Topics with different schemas need a file each: "

@@ -18,7 +18,7 @@ class Selection:
 
     Attributes:
         kafka: Fields of ``_kafka``; they come first, by their own names.
-        columns: Other columns.
+        columns: Other columns; one that the table does not have is left out.
         among: Column to the values of which a row has one.
         offsets: From the first up to and with the second; None: any.
     """

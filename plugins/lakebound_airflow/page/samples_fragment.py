@@ -42,7 +42,7 @@ def samples_fragment(
         f"The newest records of each reason, at most {kept}, as they went to quarantine; values are cut, and bytes escaped. "
         "Some may have been released since. All of them, and which are open: lakebound quarantine."
     )
-    heads = ("Reason", "Where", "To quarantine", "Error", "Key", "#Bytes", "Value")
+    heads = ("Reason", "Where", "To quarantine", "Error", "Key", "Headers", "#Bytes", "Value")
     return f'{unread}<div class="samples">{table(caption, heads, map(_line, ordered))}</div>'
 
 
@@ -53,6 +53,7 @@ def _line(one: QuarantineSample) -> str:
         moment(one.at),
         escape(one.error or "–"),
         _code(one.key),
+        _code(one.headers),
         one.value_bytes,
         _code(one.value),
     )

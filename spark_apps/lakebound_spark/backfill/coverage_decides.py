@@ -23,7 +23,7 @@ from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.operations.replay.plan import announced, below_marks, lowest_marks
 from lakebound_spark.backfill.job import Backfill, CheckWanted
 from lakebound_spark.backfill.planning import plan_on_tables
-from lakebound_spark.batch.decode import value_fields
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.landing.assembly import Assembly

@@ -12,7 +12,7 @@ from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import Settled, check_settled
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.decode import value_fields
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.landing.parts import ReferenceData, SessionParts, plan_pipeline
 

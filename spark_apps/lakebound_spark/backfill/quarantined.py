@@ -24,11 +24,13 @@ from lakebound.operations.release.reading import read_records
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.table import Table
 from lakebound_spark.backfill.planning import plan_on_tables
-from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns, value_fields
+from lakebound_spark.batch.decode import PROBLEM, SKIPPED, Decoder, good_columns
 from lakebound_spark.batch.failing_records import PLACES, RaisingRecords, evaluate
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.lanes import ResultTooLargeError, WrittenBy, collect, write_by_cluster, write_by_driver
 from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.record_format import value_fields
+from lakebound_spark.batch.rescue import kafka_headers
 from lakebound_spark.batch.row_writer import Written
 from lakebound_spark.batch.transform import KAFKA_SCHEMA
 from lakebound_spark.landing.assembly import Assembly
@@ -154,6 +156,7 @@ class QuarantinedRecords:
         """Return the records with Kafka's own columns."""
         columns = {name: records[name] for name in ("key", "value", "topic", "partition", "offset", "timestamp")}
         columns["timestampType"] = pa.array(np.zeros(records.num_rows, dtype=np.int32))
+        columns["headers"] = kafka_headers(records["headers"].combine_chunks())
         # In one chunk: createDataFrame of PySpark 4.1.3 loses all rows behind an empty one.
         return self._session.createDataFrame(pa.table(columns).combine_chunks(), KAFKA_SCHEMA)
 

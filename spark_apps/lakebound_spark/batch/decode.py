@@ -9,21 +9,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    DataType,
     IntegerType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
@@ -31,10 +28,11 @@ from pyspark.sql.types import (
 )
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
-from lakebound.formats.kinds import BytesFormat, JsonFormat, SchemaFormat, ValueFormat, decoder_of
+from lakebound.formats.headers import headers_of
+from lakebound.formats.kinds import ValueFormat, decoder_of
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound.spec.value import BytesValueSpec, JsonValueSpec
+from lakebound_spark.batch.record_format import record_format, skips_nulls
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
 PROBLEM = "_problem"
@@ -42,8 +40,8 @@ PROBLEM = "_problem"
 SKIPPED = "null_value_skipped"
 """Reason of a tombstone that gives no row, because the pipeline skips it, or deletes its key from the stores: counted as
 filtered, not put into quarantine (where its key cannot be read, ``lakebound_spark.batch.tombstones`` does)."""
-KEY, VALUE = "_key", "_value"
-"""The record's bytes. Of a record without a problem they are only there where one may be found later."""
+KEY, VALUE, HEADERS = "_key", "_value", "_headers"
+"""What the record has. Of a record without a problem they are only there where one may be found later."""
 VALUE_BYTES = "_value_bytes"
 
 _KAFKA = StructType(
@@ -56,6 +54,7 @@ _KAFKA = StructType(
         StructField("ordinal", IntegerType(), nullable=False),
     ]
 )
+_HEADERS = ArrayType(StructType([StructField("name", StringType()), StructField("value", BinaryType())]))
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -64,7 +63,7 @@ class Decoder:
     """Decodes batches of one pipeline.
 
     Attributes:
-        form: Of the values.
+        form: Of the records.
         kafka: Makes the column ``_kafka``.
         is_null_skipped: Whether a record without a value gives no row, and is no mistake.
         refused: Records that were found to be bad in another way: topic, partition, offset and problem of each.
@@ -81,14 +80,15 @@ class Decoder:
         return StructType([*parsed_type(self.form).fields, StructField(KAFKA_COLUMN, _KAFKA, nullable=False)])
 
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return Kafka's records as _kafka, _key, _value, _value_bytes, _parsed and _problem."""
-        given = records.select(self.kafka.alias(KAFKA_COLUMN), F.col("key").alias(KEY), F.col("value").alias(VALUE))
+        """Return Kafka's records as _kafka, _key, _value, _headers, _value_bytes, _parsed and _problem."""
+        given = records.select(self.kafka.alias(KAFKA_COLUMN), *raw_columns())
         parsed = parsed_type(self.form)
         schema = StructType(
             [
                 StructField(KAFKA_COLUMN, _KAFKA, nullable=False),
                 StructField(KEY, BinaryType()),
                 StructField(VALUE, BinaryType()),
+                StructField(HEADERS, _HEADERS),
                 StructField(VALUE_BYTES, IntegerType()),
                 StructField("_parsed", parsed),
                 StructField(PROBLEM, StringType()),
@@ -115,102 +115,82 @@ def make_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Col
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column: a record that has one is not landed.
     """
-    return Decoder(value_format(spec, unhoused), kafka_struct(topic_ids), skips_nulls(spec))
+    return Decoder(record_format(spec, unhoused), kafka_struct(topic_ids), skips_nulls(spec))
 
 
-def value_format(spec: PipelineSpec, unhoused: Collection[str] = ()) -> ValueFormat:
-    """Return the format of a pipeline's values.
-
-    Args:
-        spec: The pipeline.
-        unhoused: Fields of the schema for which a table has no column.
-    """
-    value, schema = spec.value, value_schema(spec)
-    if schema is None or isinstance(value, BytesValueSpec):
-        return BytesFormat()
-    if isinstance(value, JsonValueSpec):
-        return json_format(schema, unhoused, unknown_refused=value.unknown_fields == "quarantine")
-    return SchemaFormat(_arrow_columns(schema), value.read.reader, value.record, value.read.known)
-
-
-def json_format(schema: StructType, unhoused: Collection[str] = (), *, unknown_refused: bool = False) -> JsonFormat:
-    """Return the format of JSON objects.
-
-    Args:
-        schema: Of the objects.
-        unhoused: Fields of the schema for which a table has no column.
-        unknown_refused: Whether a record with a field that is not in the schema is not landed.
-    """
-    return JsonFormat(_arrow_columns(schema), tuple(sorted(unhoused)), unknown_refused)
-
-
-def skips_nulls(spec: PipelineSpec) -> bool:
-    """Whether a record without a value gives no row, and is no mistake."""
-    return spec.null_values != "quarantine"
+def raw_columns() -> tuple[Column, Column, Column]:
+    """Return _key, _value and _headers of Kafka's own columns."""
+    return F.col("key").alias(KEY), F.col("value").alias(VALUE), F.col("headers").cast(_HEADERS).alias(HEADERS)
 
 
 def parsed_type(form: ValueFormat) -> StructType:
-    """Return Spark's type of decoded values; every part may be null."""
+    """Return Spark's type of decoded records; every part may be null."""
     columns = from_arrow_schema(form.columns, prefer_timestamp_ntz=True)
     return StructType([StructField(field.name, field.dataType) for field in columns.fields])
-
-
-def _arrow_columns(schema: StructType) -> pa.Schema:
-    fields = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in schema.fields]
-    return to_arrow_schema(StructType(fields))
-
-
-def _nullable(kind: DataType) -> DataType:
-    """Return the type with every part nullable: what is inside of a value may be missing."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, _nullable(field.dataType)) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(_nullable(kind.keyType), _nullable(kind.valueType))
-    return kind
 
 
 def _decoded_batches(
     form: ValueFormat, parsed: pa.DataType, *, is_null_skipped: bool, keeps_bytes: bool
 ) -> Callable[[Batches], Batches]:
-    """Return what decodes batches of ``_kafka``, ``_key`` and ``_value`` in an executor."""
+    """Return what decodes batches of ``_kafka``, ``_key``, ``_value`` and ``_headers`` in an executor."""
+    whether = Whether(is_null_skipped, keeps_bytes, form.reads_headers)
 
     def decoded_batches(batches: Batches) -> Batches:
         decoder = decoder_of(form)
         for batch in batches:
-            yield decoded_batch(batch, decoder, parsed, is_null_skipped=is_null_skipped, keeps_bytes=keeps_bytes)
+            yield decoded_batch(batch, decoder, parsed, whether)
 
     return decoded_batches
 
 
-def decoded_batch(
-    batch: pa.RecordBatch, decoder: ValueDecoder, parsed: pa.DataType, *, is_null_skipped: bool, keeps_bytes: bool
-) -> pa.RecordBatch:
-    """Return a batch with its values decoded.
+@dataclass(frozen=True)
+class Whether:
+    """How batches are decoded.
+
+    Attributes:
+        is_null_skipped: Whether a record without a value gives no row, and is no mistake.
+        keeps_bytes: Whether key, value and headers of the records without a problem are needed, too.
+        reads_headers: Whether the decoder needs the headers.
+    """
+
+    is_null_skipped: bool
+    keeps_bytes: bool = False
+    reads_headers: bool = False
+
+
+def decoded_batch(batch: pa.RecordBatch, decoder: ValueDecoder, parsed: pa.DataType, whether: Whether) -> pa.RecordBatch:
+    """Return a batch with its records decoded.
 
     Args:
-        batch: With ``_kafka``, ``_key`` and ``_value``.
-        decoder: Of the values.
+        batch: With ``_kafka``, ``_key``, ``_value`` and ``_headers``.
+        decoder: Of the records.
         parsed: Type of what is decoded.
-        is_null_skipped: Whether a record without a value gives no row, and is no mistake.
-        keeps_bytes: Whether key and value of the records without a problem are needed, too.
+        whether: How.
     """
-    keys, values = batch[KEY], batch[VALUE]
-    decoded = decoder.decode(Records(keys.to_pylist(), values.to_pylist()))
+    keys, values, headers = batch[KEY], batch[VALUE], batch[HEADERS]
+    told = headers_of(headers) if whether.reads_headers else None
+    decoded = decoder.decode(Records(keys.to_pylist(), values.to_pylist(), told))
     sizes = pc.binary_length(values)
     columns = [decoded.columns[field.name] for field in parsed.fields]
     rows = pa.StructArray.from_arrays(columns, fields=parsed.fields)
     if decoded.problems:
         rows = rows.take(_places_of_rows(decoded))
-        problem = _problems(decoded, is_null_skipped=is_null_skipped)
+        problem = _problems(decoded, is_null_skipped=whether.is_null_skipped)
     else:
         problem = pa.nulls(len(batch), pa.string())
-    if not keeps_bytes:
+    if not whether.keeps_bytes:
         is_needed = problem.is_valid()
         keys, values = (pc.if_else(is_needed, one, pa.scalar(None, pa.binary())) for one in (keys, values))
-    made = [batch[KAFKA_COLUMN], keys, values, sizes, rows, problem]
-    return pa.record_batch(made, [KAFKA_COLUMN, KEY, VALUE, VALUE_BYTES, "_parsed", PROBLEM])
+        headers = _only(headers, is_needed)
+    made = [batch[KAFKA_COLUMN], keys, values, headers, sizes, rows, problem]
+    return pa.record_batch(made, [KAFKA_COLUMN, KEY, VALUE, HEADERS, VALUE_BYTES, "_parsed", PROBLEM])
+
+
+def _only(headers: pa.ListArray, is_needed: pa.BooleanArray) -> pa.ListArray:
+    """Return the headers of some of the records, and null for the others."""
+    if headers.null_count == len(headers):
+        return headers
+    return headers.take(pc.if_else(is_needed, pa.array(np.arange(len(headers))), pa.scalar(None, pa.int64())))
 
 
 def _places_of_rows(decoded: Decoded) -> pa.Array:
@@ -239,22 +219,6 @@ def at_place(kafka: Column, places: DataFrame) -> Column:
     return reduce(and_, (kafka.getField(name) == places[name] for name in KEY_FIELDS))
 
 
-def value_fields(spec: PipelineSpec) -> list[str]:
-    """Return the top-level fields of a pipeline's records; of bytes there are none."""
-    schema = value_schema(spec)
-    return [field.name for field in schema.fields] if schema is not None else []
-
-
-def value_schema(spec: PipelineSpec) -> StructType | None:
-    """Return the schema of a pipeline's records; None where they are bytes."""
-    value = spec.value
-    if isinstance(value, BytesValueSpec):
-        return None
-    if value.value_schema is None:
-        return from_arrow_schema(value.read.columns, prefer_timestamp_ntz=True)
-    return cast(StructType, StructType.fromDDL(value.value_schema))
-
-
 def kafka_struct(topic_ids: Mapping[str, str]) -> Column:
     """Return the ``_kafka`` column of Kafka's own columns."""
     topic_id = F.lit(None).cast("string")
@@ -277,7 +241,7 @@ def _known_time(timestamp: Column) -> Column:
 
 
 def good_columns(decoded: DataFrame) -> DataFrame:
-    """Return what the transform gets: the value's columns and ``_kafka`` of records without a problem."""
+    """Return what the transform gets: the columns of key, value and headers, and ``_kafka``, of records without a problem."""
     return decoded.where(F.col(PROBLEM).isNull()).select("_parsed.*", KAFKA_COLUMN)
 
 

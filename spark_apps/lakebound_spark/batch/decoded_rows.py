@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Problem, Records, ValueDecoder
+from lakebound.formats.headers import headers_array
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import RecordColumns
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.tombstones import DELETE
 from lakebound.tables.table import KAFKA_TYPE
-from lakebound_spark.batch.decode import skips_nulls, value_format
+from lakebound_spark.batch.decode import HEADERS, KEY
+from lakebound_spark.batch.record_format import record_format, skips_nulls
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 
@@ -23,9 +25,10 @@ class DecodedRows:
     """What became of records.
 
     Attributes:
-        rows: Of those without a problem: the value's columns and ``_kafka``.
+        rows: Of those without a problem: the columns of key, value and headers, and ``_kafka``.
         bad: Rows of the quarantine table.
-        skipped: ``_kafka`` and ``_key`` of tombstones that give no row; None where there are none, or nobody asks for them.
+        skipped: ``_kafka``, ``_key`` and ``_headers`` of tombstones that give no row; None where there are none, or nobody asks
+            for them.
     """
 
     rows: pa.Table
@@ -38,20 +41,27 @@ class RowDecoder:
     """Decodes records of one pipeline that the driver holds.
 
     Attributes:
-        decoder: Of their values.
+        decoder: Of the records.
         topic_ids: Kafka's id of each topic, by name.
         is_null_skipped: Whether a record without a value gives no row, and is no mistake.
         keeps_keys: Whether the keys of these are asked for.
+        reads_headers: Whether the decoder needs the headers.
     """
 
     decoder: ValueDecoder
     topic_ids: Mapping[str, str]
     is_null_skipped: bool
     keeps_keys: bool = False
+    reads_headers: bool = False
 
     def __call__(self, records: RecordColumns) -> DecodedRows:
-        """Return what becomes of records."""
-        decoded = self.decoder.decode(Records(records.keys, records.values))
+        """Return what becomes of records.
+
+        Raises:
+            DirectReadRefusedError: The client cannot read a header that is needed.
+        """
+        headers = [one or () for one in records.headers()] if self.reads_headers else None
+        decoded = self.decoder.decode(Records(records.keys, records.values, headers))
         kafka = kafka_of(records, self.topic_ids)
         if not decoded.problems:
             return DecodedRows(pa.table({**decoded.columns, KAFKA_COLUMN: kafka}), QUARANTINE_SCHEMA.empty_table())
@@ -68,6 +78,7 @@ class RowDecoder:
             [problem.detail for problem in bad.values()],
             [records.keys[at] for at in bad],
             [records.values[at] for at in bad],
+            headers_array(records.headers([*bad])),
         ]
         quarantined = pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
         return DecodedRows(rows, quarantined, _keys(kafka, records, skipped) if skipped and self.keeps_keys else None)
@@ -81,8 +92,8 @@ def row_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Coll
         topic_ids: Every row will carry its topic's id.
         unhoused: Fields of the schema for which a table has no column: a record that has one is not landed.
     """
-    decoder = value_format(spec, unhoused).decoder()
-    return RowDecoder(decoder, topic_ids, skips_nulls(spec), keeps_keys=spec.null_values == DELETE)
+    form, keeps_keys = record_format(spec, unhoused), spec.null_values == DELETE
+    return RowDecoder(form.decoder(), topic_ids, skips_nulls(spec), keeps_keys, form.reads_headers)
 
 
 def kafka_of(records: RecordColumns, topic_ids: Mapping[str, str]) -> pa.StructArray:
@@ -106,5 +117,5 @@ def kafka_of(records: RecordColumns, topic_ids: Mapping[str, str]) -> pa.StructA
 
 
 def _keys(kafka: pa.StructArray, records: RecordColumns, places: list[int]) -> pa.Table:
-    keys = pa.array([records.keys[at] for at in places], pa.binary())
-    return pa.table({KAFKA_COLUMN: kafka.take(pa.array(places, pa.int64())), "_key": keys})
+    keys, headers = pa.array([records.keys[at] for at in places], pa.binary()), headers_array(records.headers(places))
+    return pa.table({KAFKA_COLUMN: kafka.take(pa.array(places, pa.int64())), KEY: keys, HEADERS: headers})

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.errors import TransformFailsError
+from lakebound.formats.headers import headers_array
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import SLICE_RECORDS, DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, count
@@ -239,7 +240,7 @@ def _quarantine_rows(rows: pa.Table, places: pa.Table, records: RecordColumns) -
     held = records.at([at[key] for key in wanted])
     told = [problem.partition("\t") for problem in places["problem"].to_pylist()]
     columns = [rows[KAFKA_COLUMN], [one[0] for one in told], [one[2] for one in told], held.keys, held.values]
-    return pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
+    return pa.table([*columns, headers_array(held.headers())], names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rows of the quarantine table: where a record is, why it could not be landed, and its bytes."""
+"""Rows of the quarantine table: where a record is, why it could not be landed, its bytes and its headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakebound.spec.pipeline import KAFKA_COLUMN
-from lakebound_spark.batch.decode import PROBLEM, VALUE, is_bad
+from lakebound_spark.batch.decode import HEADERS, KEY, PROBLEM, VALUE, is_bad
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,8 +24,9 @@ def quarantine_columns(decoded: DataFrame) -> DataFrame:
         F.col(KAFKA_COLUMN),
         F.substring_index(PROBLEM, "\t", 1).alias("reason"),
         F.regexp_replace(PROBLEM, r"^[^\t]*\t", "").alias("error"),
-        F.col("_key").alias("key"),
+        F.col(KEY).alias("key"),
         F.col(VALUE).alias("value"),
+        F.col(HEADERS).alias("headers"),
     )
 
 
@@ -36,7 +37,8 @@ def collected_rows() -> Column:
     """
     kafka = [F.col(f"{KAFKA_COLUMN}.{name}") for name in ("topic", "topic_id", "partition", "offset", "ordinal")]
     micros = F.unix_micros(F.col(f"{KAFKA_COLUMN}.timestamp")).alias("timestamp_us")
-    row = F.struct(*kafka, micros, F.col(PROBLEM).alias("problem"), F.col("_key").alias("key"), F.col(VALUE).alias("value"))
+    raw = (F.col(KEY).alias("key"), F.col(VALUE).alias("value"), F.col(HEADERS).alias("headers"))
+    row = F.struct(*kafka, micros, F.col(PROBLEM).alias("problem"), *raw)
     return F.to_json(F.collect_list(F.when(is_bad(), row)))
 
 
@@ -57,7 +59,14 @@ def _row(body: dict[str, Any]) -> dict[str, Any]:
         "error": error,
         "key": _bytes(body.get("key")),
         "value": _bytes(body.get("value")),
+        "headers": _headers(body.get("headers")),
     }
+
+
+def _headers(listed: list[dict[str, str]] | None) -> list[dict[str, Any]] | None:
+    if listed is None:
+        return None
+    return [{"name": one.get("name"), "value": _bytes(one.get("value"))} for one in listed]
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -8,7 +8,7 @@ coverage. What is missing there is *recalled*, by a commit of its own that names
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -75,6 +75,7 @@ class QuarantineLander:
         read_places: ReadPlaces,
         schema: StructType | None = None,
         sampling: QuarantineSampling | None = None,
+        parts: Sequence[str] = (),
     ) -> None:
         """Land nothing yet.
 
@@ -82,9 +83,11 @@ class QuarantineLander:
             target: The quarantine table.
             writer: What its commits have in common.
             read_places: Reads the places of its rows.
-            schema: Of the pipeline's records, whose columns are counted; None where they are bytes.
+            schema: Of the pipeline's values, whose columns are counted; None where they are texts or bytes.
             sampling: Keeps a few of the bad records to look at; None where nobody wants that.
+            parts: The key and headers that become columns, as errors name them.
         """
+        self._parts = parts
         self._target = target
         self._writer = writer
         self._read_places = read_places
@@ -157,9 +160,9 @@ class QuarantineLander:
                 rows = collect(rows)
         if isinstance(rows, pa.Table):
             self._take_samples(rows)
-            return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema)
+            return write_rows(rows, [self._target.table], tag, multiplies=False), reasons_of(rows, self._schema, self._parts)
         self._take_samples(rows)
-        output, reasons = observed_reasons(rows, self._schema, tag)
+        output, reasons = observed_reasons(rows, self._schema, tag, self._parts)
         return write_by_cluster(output, [self._target.table], f"{tag}-c", PLAIN), reasons()
 
     def _take_samples(self, rows: pa.Table | DataFrame) -> None:

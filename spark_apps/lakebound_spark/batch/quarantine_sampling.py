@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from lakebound.control.quarantine_samples import MOST_REASONS, QuarantineSample
 from lakebound.landing.sample_recorder import SampleRecorder
-from lakebound.operations.release.listing import escaped
+from lakebound.operations.release.listing import escaped, shown_headers
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound_spark.batch.bad_reasons import column_names, short_reason
 
@@ -33,17 +33,18 @@ _ERROR_BYTES, _KEY_BYTES, _VALUE_BYTES = 300, 60, 120
 class QuarantineSampling:
     """Takes samples of what goes to quarantine. Nothing here can fail a batch."""
 
-    def __init__(self, recorder: SampleRecorder, per_reason: int, schema: StructType | None) -> None:
+    def __init__(self, recorder: SampleRecorder, per_reason: int, schema: StructType | None, parts: Sequence[str] = ()) -> None:
         """Take nothing yet.
 
         Args:
             recorder: Gets the samples.
             per_reason: How many of each reason.
-            schema: Of the pipeline's records; None where they are bytes.
+            schema: Of the pipeline's values; None where they are texts or bytes.
+            parts: The key and headers that become columns, as errors name them.
         """
         self._recorder = recorder
         self._per_reason = per_reason
-        self._columns = column_names(schema)
+        self._columns = column_names(schema, parts)
         self._collected_at = -_COLLECTED_EVERY_SECONDS
 
     def take(self, rows: pa.Table | DataFrame) -> None:
@@ -90,6 +91,7 @@ def _cut(rows: pa.Table) -> pa.Table:
             "key": pc.binary_slice(rows["key"], 0, _KEY_BYTES + 1),
             "value": pc.binary_slice(rows["value"], 0, _VALUE_BYTES + 1),
             "value_bytes": pc.binary_length(rows["value"]),
+            "headers": rows["headers"],
         }
     )
 
@@ -106,4 +108,5 @@ def _sample(row: dict[str, Any], reason: str, now: float) -> QuarantineSample:
         key=escaped(row["key"], _KEY_BYTES, _KEY_BYTES),
         value=escaped(row["value"], _VALUE_BYTES, _VALUE_BYTES),
         value_bytes=row["value_bytes"],
+        headers=shown_headers(row["headers"]),
     )

@@ -56,16 +56,25 @@ _PLAIN: tuple[tuple[type[DataType], Any], ...] = (
 class Rehearsal:
     """What one pipeline's batches have Spark do."""
 
-    def __init__(self, value: StructType | None, topic: str, decode: RowDecoder, transform: LocalTransform) -> None:
+    def __init__(
+        self,
+        value: StructType | None,
+        topic: str,
+        decode: RowDecoder,
+        transform: LocalTransform,
+        key: StructType | None = None,
+    ) -> None:
         """Do nothing yet.
 
         Args:
-            value: Schema of the JSON values; None for bytes.
+            value: Schema of the JSON values; None for texts and bytes.
             topic: One of the pipeline's, for the made-up record.
             decode: Makes rows of records that the driver holds.
             transform: The pipeline's function on them.
+            key: Schema of the JSON keys; None for texts and bytes.
         """
         self._value = value
+        self._key = key
         self._topic = topic
         self._decode = decode
         self._transform = transform
@@ -73,8 +82,8 @@ class Rehearsal:
     def run(self, session: SparkSession) -> int:
         """Decode and transform a made-up record, and return the number of rows; what it raises is no error of the pipeline."""
         began = time.monotonic()
-        value = b"1" if self._value is None else json.dumps(made_up(self._value)).encode()
-        record = RecordColumns([self._topic], [0], [0], [0], [b"1"], [value])
+        key, value = (b"1" if one is None else json.dumps(made_up(one)).encode() for one in (self._key, self._value))
+        record = RecordColumns([self._topic], [0], [0], [0], [key], [value])
         try:
             with without_quotes(session):
                 rows: int = self._transform(session, self._decode(record).rows).num_rows

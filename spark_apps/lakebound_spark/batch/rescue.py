@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from lakebound.formats.headers import headers_array
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import DirectReader, RecordColumns
 from lakebound.ledger.entry import Offsets, TopicOffsets
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 _OVERFLOW = "java.lang.ArithmeticException: long overflow"
 _PATIENCE_SECONDS = 60.0
+_KAFKA_HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 
 
 def may_be_rescued(error: Exception) -> bool:
@@ -107,5 +109,15 @@ def kafka_columns(records: RecordColumns) -> pa.Table:
             "offset": pa.array(records.offsets, pa.int64()),
             "timestamp": times,
             "timestampType": pa.array(np.zeros(len(records), dtype=np.int32)),
+            "headers": kafka_headers(headers_array(records.headers())),
         }
+    )
+
+
+def kafka_headers(headers: pa.ListArray) -> pa.ListArray:
+    """Return headers as Spark's Kafka source names their parts."""
+    inside = headers.values  # A cast would match the parts by their names, and lose the headers' names.
+    elements = pa.StructArray.from_arrays([inside.field(0), inside.field(1)], fields=list(_KAFKA_HEADERS.value_type))
+    return pa.Array.from_buffers(
+        _KAFKA_HEADERS, len(headers), headers.buffers()[:2], headers.null_count, headers.offset, children=[elements]
     )

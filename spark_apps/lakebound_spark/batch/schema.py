@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from lakebound.formats.headers import HEADERS_TYPE
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.tables.schemas import check_partitioning, normalise_schema
@@ -18,6 +19,7 @@ QUARANTINE_SCHEMA = pa.schema(
         pa.field("error", pa.string()),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS_TYPE),
     ]
 )
 

@@ -26,7 +26,7 @@ class Observed:
         timestamps_ms: Kafka's earliest and latest.
         bad_offsets: The lowest and the highest offset of a bad one, whatever its partition; None where there is none.
         bad_rows: The bad ones as rows of the quarantine table; None where they were not collected.
-        skipped_rows: ``_kafka`` and ``_key`` of the skipped ones; None where they were not collected.
+        skipped_rows: ``_kafka``, ``_key`` and ``_headers`` of the skipped ones; None where they were not collected.
     """
 
     read: int

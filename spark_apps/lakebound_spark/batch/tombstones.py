@@ -12,18 +12,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound.errors import LakeboundError
-from lakebound.landing.to_stores.record_keys import key_reader
+from lakebound.formats.headers import HEADERS_TYPE
+from lakebound.landing.to_stores.record_keys import KeyFormat, key_reader, whole_key_of
 from lakebound.landing.to_stores.store_rows import tombstone_rows
 from lakebound.landing.to_stores.target import StoreTarget
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.tombstones import DELETE
-from lakebound.spec.value import BytesValueSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.fitting import fit_rows
 from lakebound.tables.schemas import normalise_schema
 from lakebound.tables.table import KAFKA_TYPE, DataFile
 from lakebound.tables.target import LandingTarget
-from lakebound_spark.batch.decode import is_skipped
+from lakebound_spark.batch.decode import HEADERS, KEY, is_skipped
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 REASON = "unreadable_key"
@@ -56,32 +56,33 @@ class Deletions:
 class Tombstones:
     """Reads the keys of one pipeline's tombstones."""
 
-    def __init__(self, key: str, kind: pa.DataType, *, of_bytes: bool) -> None:
+    def __init__(self, key: str, kind: pa.DataType, whole: KeyFormat | None) -> None:
         """Read nothing yet.
 
         Args:
             key: The key column of the stores.
             kind: Its type.
-            of_bytes: Whether values are bytes.
+            whole: How the column holds the whole key of a record; None where it does not.
         """
         self._key = key
         self._kind = kind
-        self._read = key_reader(key, kind, of_bytes=of_bytes)
+        self._read = key_reader(key, kind, whole)
 
     def judged(self, found: pa.Table) -> Deletions:
         """Return what becomes of tombstones.
 
         Args:
-            found: ``_kafka`` and ``_key`` of each.
+            found: ``_kafka``, ``_key`` and ``_headers`` of each.
         """
         kafka = found[KAFKA_COLUMN].combine_chunks().cast(KAFKA_TYPE)
-        keys = found["_key"].combine_chunks()
+        keys, headers = found[KEY].combine_chunks(), found[HEADERS].combine_chunks().cast(HEADERS_TYPE)
         read = [self._read(key) for key in keys.to_pylist()]
         good = pa.array([at for at, one in enumerate(read) if one.problem is None], pa.int64())
         bad = pa.array([at for at, one in enumerate(read) if one.problem is not None], pa.int64())
         values = pa.array([one.value for one in read if one.problem is None], self._kind)
         problems = [one.problem for one in read if one.problem is not None]
-        columns = [kafka.take(bad), [REASON] * len(bad), problems, keys.take(bad), pa.nulls(len(bad), pa.binary())]
+        raw = [keys.take(bad), pa.nulls(len(bad), pa.binary()), headers.take(bad)]
+        columns = [kafka.take(bad), [REASON] * len(bad), problems, *raw]
         quarantined = pa.table(columns, names=QUARANTINE_SCHEMA.names).cast(QUARANTINE_SCHEMA)
         return Deletions(tombstone_rows(self._key, values, kafka.take(good)), quarantined)
 
@@ -97,12 +98,12 @@ def make_tombstones(spec: PipelineSpec, output: StructType) -> Tombstones | None
         return None
     key = spec.to_stores[0].key
     (column,) = normalise_schema(to_arrow_schema(StructType([output[key]])))
-    return Tombstones(key, column.type, of_bytes=isinstance(spec.value, BytesValueSpec))
+    return Tombstones(key, column.type, whole_key_of(spec, key))
 
 
 def skipped_columns(decoded: DataFrame) -> DataFrame:
-    """Return ``_kafka`` and ``_key`` of the tombstones among decoded records."""
-    return decoded.where(is_skipped()).select(F.col(KAFKA_COLUMN), F.col("_key"))
+    """Return ``_kafka``, ``_key`` and ``_headers`` of the tombstones among decoded records."""
+    return decoded.where(is_skipped()).select(F.col(KAFKA_COLUMN), F.col(KEY), F.col(HEADERS))
 
 
 def write_tombstones(rows: pa.Table, tables: Sequence[LandingTarget], tag: str) -> Mapping[str, list[DataFile]]:

@@ -28,15 +28,16 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _NAME = re.compile(r"\s*`?(\w+)")
 
 
-def schema_problem(spec: PipelineSpec, error: Exception) -> PlacedProblem:
-    """Return what is wrong with the schema of a pipeline's records.
+def schema_problem(spec: PipelineSpec, error: Exception, part: str = "value") -> PlacedProblem:
+    """Return what is wrong with the schema of a pipeline's values, or keys.
 
     Args:
         spec: The pipeline.
         error: What Spark says of the schema.
+        part: The key of the YAML that has the schema.
     """
     what = f"is not a schema: {first_line(error)}; write NAME TYPE, NAME TYPE, … with types of docs/how-to/schema-changes.md"
-    return PlacedProblem(what, ("value", "schema"), column=_column_at(spec, str(error)))
+    return PlacedProblem(what, (part, "schema"), column=_column_at(spec, str(error)) if part == "value" else ())
 
 
 def transform_problem(spec: PipelineSpec, error: Exception) -> PlacedProblem:

@@ -17,12 +17,13 @@ from lakebound.first_line import first_line
 from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import Origin, PlacedProblem
 from lakebound.spec.real_time import REAL_TIME
 from lakebound.spec.table import TableSpec
 from lakebound.spec.yaml_source import Keys
 from lakebound.tables.type_names import told_columns, type_name
-from lakebound_spark.batch.decode import value_fields, value_schema
+from lakebound_spark.batch.record_format import key_schema, value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.transform import load_transform
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
@@ -82,10 +83,8 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         found.problems.append(PlacedProblem(str(exc), ("value",)))
         return found, None
     run = run.model_copy(update={"spec": spec})
-    try:
-        given = value_schema(spec)
-    except Exception as exc:  # Spark says in many ways that a text is no schema
-        found.problems.append(schema_problem(spec, exc))
+    found.problems += _schema_problems(spec)
+    if found.problems:
         return found, None
     try:
         references = open_book(session, spec, run.places.read_only())
@@ -102,7 +101,7 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         _check_real_time(found, session, run)
     with guarded_conditions(session):
         found.conditions = [_wrong(output, condition) for condition in conditions]
-    made = _made_by_transform(output.schema, given)
+    made = _made_by_transform(output.schema, value_schema(spec))
     for position, one in enumerate(spec.tables):
         _check_table(found, run, one, ("tables", position), output, made)
     for kind in application_targets():
@@ -111,6 +110,17 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
                 found.problems.append(PlacedProblem(problem, (kind.key, position, *((key,) if key else ()))))
     _compare(found, run, spec.quarantine_table, ("quarantine",), QUARANTINE_SCHEMA, frozenset(QUARANTINE_SCHEMA.names))
     return found, planned
+
+
+def _schema_problems(spec: PipelineSpec) -> list[PlacedProblem]:
+    """Return what Spark finds wrong with the schemas of values and keys."""
+    found = []
+    for part, schema_of in (("value", value_schema), ("key", key_schema)):
+        try:
+            schema_of(spec)
+        except Exception as exc:  # Spark says in many ways that a text is no schema
+            found.append(schema_problem(spec, exc, part))
+    return found
 
 
 def _check_real_time(found: PlannedCheck, session: SparkSession, run: RunSpec) -> None:

@@ -24,9 +24,10 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
 from lakebound.tables.table import open_table
 from lakebound.tables.type_names import type_name
-from lakebound_spark.batch.decode import good_columns, value_fields
+from lakebound_spark.batch.decode import good_columns
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema

@@ -9,7 +9,7 @@ from functools import cached_property
 from lakebound.landing.direct_read import DirectReader
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.layout import FileLayout
-from lakebound_spark.batch.decode import Decoder, make_decoder, value_schema
+from lakebound_spark.batch.decode import Decoder, make_decoder
 from lakebound_spark.batch.decoded_rows import RowDecoder, row_decoder
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.failing_records import RaisingRecords
@@ -17,6 +17,7 @@ from lakebound_spark.batch.landable import Bound, LandableCheck, make_check
 from lakebound_spark.batch.lanes import How
 from lakebound_spark.batch.local_transform import LocalTransform
 from lakebound_spark.batch.plan_keeper import PlanKeeper
+from lakebound_spark.batch.record_format import key_schema, value_schema
 from lakebound_spark.batch.rehearsal import Rehearsal
 from lakebound_spark.batch.row_writer import LeftOut
 from lakebound_spark.batch.tombstones import Tombstones, make_tombstones
@@ -106,4 +107,5 @@ class Assembly:
         """Return the rehearsal of the first batch that the driver reads; None where that needs nothing of Spark."""
         if self.local_transform is None:
             return None
-        return Rehearsal(value_schema(self.spec), self.spec.topics[0], self.row_decoder, self.local_transform)
+        value, key = value_schema(self.spec), key_schema(self.spec)
+        return Rehearsal(value, self.spec.topics[0], self.row_decoder, self.local_transform, key)

@@ -28,7 +28,7 @@ from lakebound.operations.replay.chunks import chunks
 from lakebound.tables.places import Places
 from lakebound.tables.table import DataFile
 from lakebound.tables.target import LandingTarget
-from lakebound_spark.batch.decode import Decoder, good_columns, value_schema
+from lakebound_spark.batch.decode import Decoder, good_columns
 from lakebound_spark.batch.direct import DirectLane
 from lakebound_spark.batch.failing_records import MOST_HELD, RAISED, InPiecesError, Search, SearchEndedError
 from lakebound_spark.batch.lane_choice import LaneChooser
@@ -45,6 +45,7 @@ from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns
 from lakebound_spark.batch.quarantine_landing import BadRecords, QuarantineLander
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
 from lakebound_spark.batch.raised import raised_on_values
+from lakebound_spark.batch.record_format import named_parts, value_schema
 from lakebound_spark.batch.records import Records, in_offsets
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.rescue import Rescuer, may_be_rescued
@@ -450,7 +451,8 @@ def make_lander(
     """
     spec, schema = assembly.spec, value_schema(assembly.spec)
     kept = spec.quarantine_samples if samples is not None else 0
-    sampling = QuarantineSampling(samples, kept, schema) if samples is not None and kept else None
+    parts = named_parts(spec)
+    sampling = QuarantineSampling(samples, kept, schema, parts) if samples is not None and kept else None
     own_places = partial(read_places, spec.quarantine_table, places)
-    bad = QuarantineLander(quarantine, writer, own_places, schema, sampling)
+    bad = QuarantineLander(quarantine, writer, own_places, schema, sampling, parts)
     return BatchLander(assembly, targets, bad, writer, direct)

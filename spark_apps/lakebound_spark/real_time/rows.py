@@ -16,7 +16,7 @@ from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.spec.ddl import quoted
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.to_topics import ToTopicSpec
-from lakebound_spark.batch.decode import PROBLEM, VALUE, is_skipped
+from lakebound_spark.batch.decode import HEADERS, KEY, PROBLEM, VALUE, is_skipped
 from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.message_bounds import MessageBound, topic_bounds
 from lakebound_spark.batch.spark_objects import id_of, items_of
@@ -30,6 +30,7 @@ READ, SENT = "lakebound_read", "lakebound_sent"
 """Names under which Spark counts what an epoch read, and what it sent."""
 Held = Mapping[str, Offsets]
 """By the target's id: what its ledger has of the offsets from the start on. Only of targets that have any."""
+_HEADERS = "array<struct<key: string, value: binary>>"
 REASON_HEADER = "lakebound_reason"
 """Of a bad record: why it is bad; the detail stands after a tab."""
 
@@ -87,8 +88,9 @@ def _input(decoded: DataFrame) -> DataFrame:
     kafka = F.col(KAFKA_COLUMN)
     carried = (
         kafka.withField(PROBLEM_FIELD, F.col(PROBLEM))
-        .withField("key", F.col("_key"))
+        .withField("key", F.col(KEY))
         .withField("value", F.col(VALUE))
+        .withField("headers", F.col(HEADERS))
         .alias(KAFKA_COLUMN)
     )
     return decoded.select(*columns, carried)
@@ -145,6 +147,7 @@ def _messages(spec: PipelineSpec, rows: DataFrame, held: Held) -> Column:
         F.col(f"{KAFKA_COLUMN}.key"),
         F.col(f"{KAFKA_COLUMN}.value"),
         {SOURCE_HEADER: source, REASON_HEADER: F.col(PROBLEM).cast("binary")},
+        F.coalesce(F.col(f"{KAFKA_COLUMN}.headers").cast(_HEADERS), F.array().cast(_HEADERS)),
     )
     if len(good) == 1:
         return F.when(is_bad, bad).otherwise(good[0])
@@ -166,6 +169,8 @@ def _good(one: ToTopicSpec, rows: DataFrame, source: Column) -> Column:
     return _message(one.topic, key, F.col(JSON_COLUMN).cast("binary"), {SOURCE_HEADER: source})
 
 
-def _message(topic: str, key: Column, value: Column, headers: Mapping[str, Column]) -> Column:
-    listed = [F.struct(F.lit(name).alias("key"), value.alias("value")) for name, value in headers.items()]
-    return F.struct(F.lit(topic).alias("topic"), key.alias("key"), value.alias("value"), F.array(*listed).alias("headers"))
+def _message(topic: str, key: Column, value: Column, headers: Mapping[str, Column], before: Column | None = None) -> Column:
+    """Return a message; of headers that it has already, ours stand behind them."""
+    listed = F.array(*(F.struct(F.lit(name).alias("key"), value.alias("value")) for name, value in headers.items()))
+    every = listed if before is None else F.concat(before, listed)
+    return F.struct(F.lit(topic).alias("topic"), key.alias("key"), value.alias("value"), every.alias("headers"))

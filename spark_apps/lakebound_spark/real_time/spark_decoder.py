@@ -6,8 +6,8 @@ than ``lakebound.formats`` does in batches, ``lakebound.spec.real_time_values`` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,12 +20,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from lakebound.spec.input_columns import VALUE_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.same_names import as_compared
-from lakebound.spec.value import BytesValueSpec, JsonValueSpec
-from lakebound_spark.batch.decode import PROBLEM, SKIPPED, VALUE, kafka_struct, value_schema
+from lakebound.spec.tombstones import ROW
+from lakebound.spec.value import JsonValueSpec
+from lakebound_spark.batch.decode import HEADERS, KEY, SKIPPED, VALUE, kafka_struct, raw_columns
 from lakebound_spark.batch.landable import outside_years, some_field
+from lakebound_spark.batch.record_format import skips_nulls, value_schema
 from lakebound_spark.real_time.changed_values import as_named, changes, decoded_type, half_character
+from lakebound_spark.real_time.record_parts import RecordPart, header_parts, key_part, plain_part, together
 
 _BODY = "_body"
 _OBJECT = r"^[ \t\r\n]*\{"
@@ -44,7 +48,7 @@ class SparkDecoder:
     stages: tuple[tuple[Column, ...], ...]
 
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return Kafka's records as _kafka, _key, _value, _parsed and _problem."""
+        """Return Kafka's records as _kafka, _key, _value, _headers, _parsed and _problem."""
         for columns in self.stages:
             records = records.select(*columns)
         return records
@@ -57,22 +61,23 @@ def make_spark_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Spar
         spec: The pipeline.
         topic_ids: Every row will carry its topic's id.
     """
-    located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), F.col("key").alias("_key"), F.col("value").alias(VALUE))
-    if isinstance(spec.value, BytesValueSpec):
-        parsed = F.struct(F.col("key"), F.col("value")).alias("_parsed")
-        problem = F.when(F.col("value").isNull(), F.lit(_null_problem(spec))).alias(PROBLEM)
-        return SparkDecoder(((*located, parsed, problem),))
+    located = (kafka_struct(topic_ids).alias(KAFKA_COLUMN), *raw_columns())
+    kept = tuple(F.col(name) for name in (KAFKA_COLUMN, KEY, VALUE, HEADERS))
+    key, headers = key_part(spec), header_parts(spec)
     schema = value_schema(spec)
+    if not isinstance(spec.value, JsonValueSpec):
+        own = plain_part(VALUE_COLUMN, F.col(VALUE), "string" if spec.value.format == "string" else "bytes", "the value")
+        null = F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
+        own = replace(own, problem=null if own.problem is None else F.coalesce(null, own.problem))
+        return SparkDecoder((located, (*kept, *together(own, key, headers))))
     assert schema is not None
-    assert isinstance(spec.value, JsonValueSpec), "check refuses others in real time"
     corrupt = _unused_name(schema)
     relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(corrupt, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
     columns = [as_named(F.col(_BODY).getField(f.name), f.dataType).alias(f.name) for f in schema.fields]
-    problem = _json_problem(spec, spec.value, schema).alias(PROBLEM)
-    kept = (F.col(KAFKA_COLUMN), F.col("_key"), F.col(VALUE))
-    return SparkDecoder(((*located, body), (*kept, F.struct(*columns).alias("_parsed"), problem)))
+    own = RecordPart(tuple(columns), _json_problem(spec, spec.value, schema))
+    return SparkDecoder(((*located, body), (*kept, *together(own, key, headers))))
 
 
 def _unused_name(schema: StructType) -> str:
@@ -95,7 +100,7 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) 
     closes_nothing = ~(text.contains("]") & text.rlike(_BRACKET_BEHIND)) | beside_another.eqNullSafe(F.lit(2))
     one_value = alone.eqNullSafe(F.lit(1)) & closes_nothing
     problem = (
-        F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec)))
+        F.when(F.col(VALUE).isNull(), F.lit(_null_problem(spec, [f.name for f in schema.fields if not f.nullable])))
         .when(F.length(F.col(VALUE)) == 0, F.lit("empty_value\tthe value has no bytes"))
         .when(~F.is_valid_utf8(text), F.lit("not_utf8\tthe value is not UTF-8"))
         .when(half_character(text), F.lit("not_utf8\tan escape in the value is half a character"))
@@ -123,8 +128,10 @@ def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) 
     return problem
 
 
-def _null_problem(spec: PipelineSpec) -> str:
-    return "null_value\tthe record has no value" if spec.null_values == "quarantine" else SKIPPED
+def _null_problem(spec: PipelineSpec, required: Sequence[str] = ()) -> str | None:
+    if spec.null_values == ROW:
+        return f"missing_field\trequired but missing or null: {', '.join(required)}" if required else None
+    return SKIPPED if skips_nulls(spec) else "null_value\tthe record has no value"
 
 
 def _infinite(value: Column, kind: DataType) -> Column | None:

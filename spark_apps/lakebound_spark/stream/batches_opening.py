@@ -20,7 +20,7 @@ from lakebound.landing.table_settling import Settled, check_settled, settle_tabl
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import AVAILABLE_NOW, PipelineSpec
-from lakebound_spark.batch.decode import value_fields
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.rehearsal import Rehearsal, nothing_waits
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer

@@ -17,7 +17,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import covered_from, plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.real_time import REAL_TIME, has_both_ends, real_time_end, real_time_problem
-from lakebound_spark.batch.decode import value_fields
+from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Target, Writer
 from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline

@@ -111,6 +111,8 @@ def _reader_options(spec: PipelineSpec) -> dict[str, str]:
     return {
         **connection,
         "failOnDataLoss": "true",
+        # Bad records keep their headers in the quarantine, whoever asks for headers.
+        "includeHeaders": "true",
         "groupIdPrefix": f"lakebound-{spec.pipeline}",
         "fetchOffset.numRetries": "1",
         "fetchOffset.retryIntervalMs": "50",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -18,11 +19,15 @@ from tests.support.worlds.said_findings import read_findings
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import LeaseLostError, SchemaChangedError
 from lakebound.landing.table_settling import Settled, check_settled, compare_tables, settle_tables
-from lakebound.ledger.entry import Entry
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.operations.release.reading import read_records
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.fitting import fit_rows
 from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
+from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 ITEM = pa.struct([pa.field("sku", pa.string()), pa.field("quantity", pa.int32()), pa.field("gift", pa.bool_())])
 
@@ -278,3 +283,35 @@ def test_a_table_that_a_later_application_has_opened_is_not_altered(at: Places, 
     with pytest.raises(LeaseLostError, match="epoch 1 was superseded by epoch 2"):
         settle(pipeline(tables=[one.model_dump()]), at, {one.id: changed(note=pa.string())})
     assert "note" not in open_table(one, at).schema().names
+
+
+BEFORE_HEADERS = pa.schema([field for field in QUARANTINE_SCHEMA if field.name != "headers"])
+OFFSETS = {("orders", local_tables.TOPIC_ID, 0): np.array([0, 1, 2])}
+
+
+def put_bad(one: TableSpec, at: Places, offset: int, schema: pa.Schema) -> None:
+    """Put a bad record into a quarantine, with the columns that a version of Lakebound gives it."""
+    own = lander(one, at)
+    kafka = local_tables.rows(offset, offset + 1)["_kafka"][0].as_py()
+    body = {"_kafka": kafka, "reason": "not_utf8", "error": "e", "key": b"k", "value": b"v"}
+    row = pa.Table.from_pylist([body | {"headers": [{"name": "n", "value": None}]}], schema=schema)
+    own.land(offset, offset + 1, write_data_files(fit_rows(row, own.table.schema()), own.table.layout(), f"bad-{offset}"))
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_quarantine_from_before_headers_gets_the_column_and_an_earlier_version_goes_on(at: Places, kind: str) -> None:
+    spec = pipeline(quarantine={"format": kind, "name": "quarantine.orders"}, schema_evolution="refuse")
+    one = spec.quarantine_table
+    open_table(one, at).create(BEFORE_HEADERS, Entry(kind="genesis", pipeline="orders", epoch=1, commit=new_commit_id()))
+    put_bad(one, at, 0, BEFORE_HEADERS)
+    assert read_records(one, at, OFFSETS)["headers"].to_pylist() == [None], "before the next start it is read, too"
+
+    (plan,) = settle(spec, at, {one.id: QUARANTINE_SCHEMA}).plans.values()
+    assert [addition.path for addition in plan.columns.additions] == [("headers",)]
+    put_bad(one, at, 1, QUARANTINE_SCHEMA)
+    (plan,) = settle(spec, at, {one.id: BEFORE_HEADERS}).plans.values()
+    assert not plan.is_change and plan.columns.unfilled == ("headers",), "an earlier version goes on"
+    put_bad(one, at, 2, BEFORE_HEADERS)
+    found = read_records(one, at, OFFSETS).sort_by("offset")
+    headers = [one or None for one in found["headers"].to_pylist()]  # PyIceberg 0.12.0 reads a null list as an empty one
+    assert headers == [None, [{"name": "n", "value": None}], None]

@@ -13,7 +13,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.landing.direct_read import RecordColumns
+from lakebound.formats.headers import Headers, headers_array
+from lakebound.landing.direct_read import GivenHeaders, RecordColumns
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id
 from lakebound.operations.release.reading import read_places
@@ -26,6 +27,7 @@ from lakebound_spark.batch.landable import LandableCheck
 from lakebound_spark.batch.lane_choice import LaneChooser
 from lakebound_spark.batch.quarantine_landing import QuarantineLander
 from lakebound_spark.batch.records import Records
+from lakebound_spark.batch.rescue import kafka_headers
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.batch.targets import Counts, Target, Writer
 from lakebound_spark.batch.transform import KAFKA_SCHEMA, Transform, planned_output
@@ -46,6 +48,7 @@ class Sent:
     values: Sequence[bytes | None]
     stamps_ms: Sequence[int]
     keys: Sequence[bytes | None] | None = None
+    headers: Sequence[Headers | None] | None = None
 
     @property
     def end(self) -> int:
@@ -58,7 +61,8 @@ class Sent:
         count = len(self.values)
         numbers = list(range(self.first, self.end))
         keys = [b"k"] * count if self.keys is None else [*self.keys]
-        return RecordColumns([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], keys, [*self.values])
+        sources = [GivenHeaders(one or ()) for one in self.headers or ()]
+        return RecordColumns([TOPIC] * count, [0] * count, numbers, [*self.stamps_ms], keys, [*self.values], [*sources])
 
     def frame(self, session: SparkSession) -> DataFrame:
         """As Spark's Kafka source gives them."""
@@ -71,6 +75,7 @@ class Sent:
             "offset": pa.array(range(self.first, self.end), pa.int64()),
             "timestamp": pa.array([stamp * 1000 for stamp in self.stamps_ms], pa.timestamp("us", "UTC")),
             "timestampType": pa.array([0] * count, pa.int32()),
+            "headers": kafka_headers(headers_array(self.headers or [None] * count)),
         }
         return session.createDataFrame(pa.table(columns), KAFKA_SCHEMA)
 
@@ -102,8 +107,8 @@ class Reader:
         assert wanted == offsets(start, stop) and sent.first <= start < stop <= sent.end
         bounds = [start - sent.first + (stop - start) * number // self.slices for number in range(self.slices + 1)]
         for first, end in pairwise(bounds):
-            keys = None if sent.keys is None else sent.keys[first:end]
-            yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end], keys).records
+            keys, headers = (None if one is None else one[first:end] for one in (sent.keys, sent.headers))
+            yield Sent(sent.first + first, sent.values[first:end], sent.stamps_ms[first:end], keys, headers).records
 
     def close(self) -> None:
         """Holds nothing."""
@@ -116,10 +121,12 @@ class LandedRows:
     Attributes:
         tables: Per table, the rows by offset.
         bad: The quarantine's rows by offset: reason and error, and the record's bytes.
+        raw: The key and headers of these.
     """
 
     tables: dict[str, dict[int, list[dict[str, Any]]]]
     bad: dict[int, list[tuple[str, str, bytes | None]]]
+    raw: dict[int, tuple[bytes | None, list[tuple[str, bytes | None]]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -180,9 +187,11 @@ class LaneWorld:
         self.lander.flush()
         tables = {one.id: by_offset(self._rows(one)) for one in self.spec.tables}
         bad: dict[int, list[tuple[str, str, bytes | None]]] = {}
+        raw: dict[int, tuple[bytes | None, list[tuple[str, bytes | None]]]] = {}
         for row in self._rows(self.spec.quarantine_table).to_pylist():
             bad.setdefault(row["_kafka"]["offset"], []).append((row["reason"], row["error"], row["value"]))
-        return LandedRows(tables, bad)
+            raw[row["_kafka"]["offset"]] = row["key"], [(one["name"], one["value"]) for one in row["headers"] or ()]
+        return LandedRows(tables, bad, raw)
 
     def close(self) -> None:
         """Free the threads."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.json_texts import mutations
 
-from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
+from lakebound.formats.contract import Decoded, Problem, Records
 from lakebound.formats.json.malformed import MOST_LEVELS
-from lakebound.formats.kinds import BytesFormat, JsonFormat, ValueFormat, decoder_of
+from lakebound.formats.kinds import JsonFormat, ValueFormat, decoder_of
 
 SCHEMA = pa.schema(
     [
@@ -172,9 +172,3 @@ def test_what_becomes_of_a_record_does_not_depend_on_the_others() -> None:
             assert pa.table(dict(alone.columns)).to_pylist() == [next(rows)]
     assert found.good == [at for at in range(len(values)) if at not in found.problems]
     assert 50 < len(found.good) < len(values) - 1_000
-
-
-def test_bytes_land_as_they_are() -> None:
-    found = decode(BytesFormat(), b"\xff", None, b"")
-    assert found.problems == {1: NO_VALUE}
-    assert found.columns["value"].to_pylist() == [b"\xff", b""] and found.columns["key"].to_pylist() == [b"k"] * 2

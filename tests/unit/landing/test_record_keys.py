@@ -35,7 +35,7 @@ TEXT, LONG, DATE = pa.string(), pa.int64(), pa.date32()
     ],
 )
 def test_a_key_is_the_text_of_the_column_or_an_object_with_it(kind: pa.DataType, key: bytes, value: Any) -> None:
-    found = key_reader("card", kind, of_bytes=False)(key)
+    found = key_reader("card", kind, None)(key)
     assert (found.value, found.problem) == (value, None)
     pa.array([found.value], kind)
 
@@ -83,24 +83,31 @@ def test_a_key_is_the_text_of_the_column_or_an_object_with_it(kind: pa.DataType,
     ],
 )
 def test_what_may_mean_another_row_or_none_has_a_problem(kind: pa.DataType, key: bytes | None, problem: str) -> None:
-    found = key_reader("card", kind, of_bytes=False)(key)
+    found = key_reader("card", kind, None)(key)
     assert found.value is None
     with pytest.raises(AssertionError, match=problem):
         assert found.problem is None, found.problem
 
 
 def test_where_values_are_bytes_the_key_is_the_column_as_it_is() -> None:
-    read = key_reader("key", pa.binary(), of_bytes=True)
+    read = key_reader("key", pa.binary(), "bytes")
     assert read(b"\x00{\xff").value == b"\x00{\xff"
     assert read(b"").value == b""
     assert read(None).problem is not None
     assert read(b"x" * 513).problem is not None
 
 
+def test_where_the_column_is_the_key_as_a_text_it_is_taken_as_it_is() -> None:
+    read = key_reader("card", pa.string(), "string")
+    for text in ("a", "", '{"card": "b"}', '"c"', "[1]", " d ", "007"):
+        assert read(text.encode()).value == text
+    assert all(read(key).problem is not None for key in (None, b"\xff", b"a\x00b", b"x" * 513))
+
+
 @given(st.text(), st.integers(-(2**63), 2**63 - 1), st.dates())
 def test_both_forms_of_a_key_mean_the_same_row(text: str, number: int, day: date) -> None:
     for kind, value, plain in ((TEXT, text, text), (LONG, number, str(number)), (DATE, day, day.isoformat())):
-        read = key_reader("card", kind, of_bytes=False)
+        read = key_reader("card", kind, None)
         given_value = value if kind == LONG else plain
         found = [read(plain.encode()), read(json.dumps({"card": given_value}).encode())]
         assert all(one.value == value for one in found if one.problem is None)
@@ -109,6 +116,6 @@ def test_both_forms_of_a_key_mean_the_same_row(text: str, number: int, day: date
 
 @given(st.binary(), st.sampled_from([TEXT, LONG, pa.int16(), DATE]))
 def test_any_bytes_are_a_key_or_have_a_problem(key: bytes, kind: pa.DataType) -> None:
-    found = key_reader("card", kind, of_bytes=False)(key)
+    found = key_reader("card", kind, None)(key)
     assert (found.value is None) == (found.problem is not None)
     pa.array([found.value], kind)

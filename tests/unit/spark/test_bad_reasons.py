@@ -16,7 +16,7 @@ from lakebound import formats
 from lakebound.formats.contract import Records
 from lakebound_spark.batch import bad_reasons, tombstones
 from lakebound_spark.batch.bad_reasons import REASONS, column_names, reasons_of, short_reason
-from lakebound_spark.batch.decode import json_format
+from lakebound_spark.batch.record_format import json_format
 
 SCHEMA = StructType(
     [
@@ -25,7 +25,7 @@ SCHEMA = StructType(
         StructField("m", MapType(StringType(), DoubleType())),
     ]
 )
-COLUMNS = column_names(SCHEMA)
+COLUMNS = column_names(SCHEMA, ["key", "header trace-id"])
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,9 @@ COLUMNS = column_names(SCHEMA)
         ("unknown_field", "not in the schema: amount", "unknown_field"),
         ("malformed_json", "not one well-formed JSON value", "malformed_json"),
         ("what a record says", "amount: x", "other"),
+        ("not_utf8", "key: the value is not UTF-8: byte 1 of 2 is ff", "not_utf8: key"),
+        ("does_not_fit", "header trace-id: is not UTF-8", "does_not_fit: header trace-id"),
+        ("does_not_fit", "header of a customer: is not UTF-8", "does_not_fit"),
     ],
 )
 def test_a_reason_is_short(reason: str, error: str, told: str) -> None:

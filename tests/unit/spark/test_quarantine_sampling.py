@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.quarantine_samples import MOST_REASONS, QuarantineSample
+from lakebound.formats.headers import Headers
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound_spark.batch import quarantine_sampling
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling
@@ -33,7 +34,9 @@ def taken(tmp_path: Path, rows: pa.Table, per_reason: int = 2) -> Sequence[Quara
     return recorder.found
 
 
-def bad(count: int, error: str = "column_{}: 'abc' is not an INT", value: bytes | None = b"v") -> pa.Table:
+def bad(
+    count: int, error: str = "column_{}: 'abc' is not an INT", value: bytes | None = b"v", headers: Headers | None = None
+) -> pa.Table:
     """Return rows, each of which names another one of the columns."""
     kafka = [
         {"topic": "orders", "topic_id": "t", "partition": 0, "offset": number, "timestamp": None, "timestamp_type": 0}
@@ -47,6 +50,7 @@ def bad(count: int, error: str = "column_{}: 'abc' is not an INT", value: bytes 
             "error": [error.format(number % 60) for number in range(count)],
             "key": [None] * count,
             "value": [value] * count,
+            "headers": [headers] * count,
         },
         schema=pa.schema([QUARANTINE_SCHEMA.field(name) for name in QUARANTINE_SCHEMA.names]),
     )
@@ -81,6 +85,13 @@ def test_what_is_shown_is_short_after_it_was_escaped_and_the_whole_length_is_sai
     assert taken(tmp_path, bad(1, value=b"short"))[0].value == "short"
     none = taken(tmp_path, bad(1, value=None))[0]
     assert (none.value, none.value_bytes, none.key) == (None, None, None)
+
+
+def test_headers_are_shown_short_and_escaped(tmp_path: Path) -> None:
+    assert taken(tmp_path, bad(1))[0].headers is None
+    assert taken(tmp_path, bad(1, headers=[("a", b"1"), ("b\n", None), ("", b"\xff")]))[0].headers == "a=1, b\\n, =\\xff"
+    many = taken(tmp_path, bad(1, headers=[("n" * 99, b"v" * 99)] * 1_000))[0].headers
+    assert many is not None and many.endswith(", … 995 more") and len(many) < 500
 
 
 def test_chunks_do_not_matter(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lakebound.formats.epoch_units import unit_of
 from lakebound.spec.ddl import ddl_mistakes
 from lakebound.spec.draft.inference import Inferred, ddl_name, infer, notes_of
 from lakebound.spec.draft.observation import Seen
-from lakebound_spark.batch.decode import json_format
+from lakebound_spark.batch.record_format import json_format
 
 
 def sample(*bodies: Any) -> Inferred:

@@ -22,7 +22,7 @@ def problems_of(settings: Settings, text: str | bytes, name: str = "orders.yaml"
     return [problem.removeprefix(f"{settings.pipelines}/") for problem in caught.value.problems]
 
 
-CSV = f"orders.yaml:6: value.format: must be json, avro, protobuf, json_schema or bytes; {of_format('csv')}"
+CSV = f"orders.yaml:6: value.format: must be json, avro, protobuf, json_schema, string or bytes; {of_format('csv')}"
 MISTAKES = {
     "unknown key, close to a known one": (
         RIGHT + "freshnes: 1s\n",
@@ -87,7 +87,7 @@ MISTAKES = {
     ),
     "value without a format": (
         RIGHT.replace("  format: json\n", ""),
-        "orders.yaml:5: value.format: is missing: json, avro, protobuf, json_schema or bytes",
+        "orders.yaml:5: value.format: is missing: json, avro, protobuf, json_schema, string or bytes",
     ),
     "bad freshness": (
         RIGHT.replace("500ms", "half a second"),

@@ -33,10 +33,12 @@ def test_stores_of_rows_with_one_key_may_delete_beside_tables_and_topics() -> No
     found = pipeline(ROWS, {**ROWS, "name": "more"}, to_topics=[{"topic": "sent"}])
     assert found.null_values == "delete"
     assert pipeline({**ROWS, "key": "key"}, value={"format": "bytes"}).null_values == "delete"
+    named = {"format": "string", "as": "card"}
+    assert all(pipeline(ROWS, value={"format": kind}, key=named).null_values == "delete" for kind in ("bytes", "string"))
 
 
 def test_what_was_there_before_is_as_it_was() -> None:
-    for null_values in ("quarantine", "skip"):
+    for null_values in ("quarantine", "skip", "row"):
         assert pipeline(null_values=null_values).null_values == null_values
         assert pipeline({**ROWS, "counters": COUNTERS}, null_values=null_values).null_values == null_values
 
@@ -52,7 +54,10 @@ def test_what_was_there_before_is_as_it_was() -> None:
         ),
         ([ROWS, {**ROWS, "name": "users", "key": "user"}], {}, "needs one key for all of to_stores, and theirs are card, user"),
         ([ROWS], {"value": {"format": "bytes"}}, "needs to_stores with 'key: key' where values are bytes"),
-        ([ROWS], {"null_values": "row"}, "null_values"),
+        ([ROWS], {"null_values": "rows"}, "null_values"),
+        ([ROWS], {"value": {"format": "string"}}, "needs a column with the key of the record where values are texts"),
+        ([ROWS], {"value": {"format": "bytes"}, "key": {"format": "string"}}, "'key: key' where values are bytes"),
+        ([ROWS], {"null_values": "row", "value": {"format": "json", "schema": "card STRING NOT NULL"}}, "card of value.schema"),
     ],
 )
 def test_a_pipeline_whose_tombstones_name_no_row_is_refused(

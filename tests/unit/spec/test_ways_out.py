@@ -38,8 +38,8 @@ def problem(tmp_path: Path, body: dict) -> str:
         ({"value": {"format": "avro", "registry": "http://r"}}, "value.registry", "lower-case"),
         ({"value": {"format": "json", "schema": "a INT", "registry": "shop"}}, "value.registry", "format: avro, protobuf"),
         ({"tables": [{"format": "delta", "name": "a.b", "mode": "upsert"}]}, "tables[0].mode", "to_stores"),
-        ({"tables": [{"format": "delta", "name": "a.b", "key": ["id"]}]}, "tables[0].key", "_kafka"),
-        ({"headers": {"a": "STRING"}}, "headers", "_kafka"),
+        ({"tables": [{"format": "delta", "name": "a.b", "key": ["id"]}]}, "tables[0].key", "keys-and-headers.md"),
+        ({"include_headers": True}, "include_headers", "headers: [{name: HEADER, as: NAME}]"),
         ({"topics_matching": "sales.*"}, "topics_matching", "lakebound new PIPELINE --from-topic TOPIC"),
         ({"watermark": "1h"}, "watermark", "to_stores: counters"),
         ({"deduplicate": ["id"]}, "deduplicate", "complete-hours.md"),
@@ -53,7 +53,7 @@ def test_a_refusal_names_the_nearest_thing_that_works(tmp_path: Path, changes: d
 
 def test_a_format_of_which_nothing_is_known_is_refused_in_short(tmp_path: Path) -> None:
     assert problem(tmp_path, {**BODY, "value": {"format": "morse"}}).endswith(
-        "value.format: must be json, avro, protobuf, json_schema or bytes"
+        "value.format: must be json, avro, protobuf, json_schema, string or bytes"
     )
 
 

@@ -31,6 +31,7 @@ from lakebound.ledger.intervals import Interval
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
+from lakebound.spec.tombstones import WITHOUT_ROWS
 from lakebound.tables.erased import read_erased
 from lakebound.tables.places import Places
 from lakebound.tables.size import table_size
@@ -67,7 +68,7 @@ def prove(
         readable = _readable(spec, tables, topics)
         # What was deleted while it was read is no longer expected to be found.
         topics = _topics(broker, spec.topics)
-    may_filter = spec.transform is not None or spec.null_values != "quarantine"
+    may_filter = spec.transform is not None or spec.null_values in WITHOUT_ROWS
     proof = judge(spec.pipeline, tables, topics, readable=readable, may_filter=may_filter, table=wanted)
     return _with_rows_of_tables(_with_totals(proof, tables, spec, deep=deep), spec, places)
 

@@ -10,12 +10,12 @@ from lakebound.inspection.validation.expectation_mistakes import column_mistakes
 from lakebound.inspection.validation.expectation_types import TableColumns, type_mistakes
 from lakebound.inspection.validation.expectations import Expectation, ExpectationFile
 from lakebound.settings import Settings
-from lakebound.spec.ddl import UnclearDdlError, read_columns
+from lakebound.spec.ddl import UnclearDdlError
+from lakebound.spec.input_columns import input_columns
 from lakebound.spec.load import MOST_LINES
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.pipeline_files import SUFFIXES
 from lakebound.spec.problem_lines import problem_line
-from lakebound.spec.value import BytesValueSpec
 from lakebound.spec.value_bounds import value_refusals
 from lakebound.spec.yaml_source import Keys, Mistake, UnreadableYamlError, YamlSource, read_yaml
 
@@ -115,15 +115,8 @@ def own_columns(spec: PipelineSpec) -> dict[str, str] | None:
     """Return the columns that a pipeline gives its tables, with their types; None where a transform or registry says."""
     if spec.transform is not None:
         return None
-    if isinstance(spec.value, BytesValueSpec):
-        return {"key": "BINARY", "value": "BINARY", KAFKA_COLUMN: "STRUCT"}
-    if spec.value.value_schema is None:
-        return None
     try:
-        return {
-            **{column.name: column.type for column in read_columns(spec.value.value_schema)},
-            KAFKA_COLUMN: "STRUCT",
-        }
+        return {**{column.name: column.type.partition("<")[0] for column in input_columns(spec)}, KAFKA_COLUMN: "STRUCT"}
     except UnclearDdlError:
         return None
 

@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
+
+from lakebound.spec.pipeline import PipelineSpec
 
 MOST_KEY_BYTES = 512
 """Of a row of a store; an index of PostgreSQL takes some 2,700 bytes."""
@@ -36,22 +38,31 @@ class ReadKey:
 
 
 KeyReader = Callable[[bytes | None], ReadKey]
+KeyFormat = Literal["string", "bytes"]
+"""How a column holds the whole key of a record: as the text that it is, or as its bytes."""
 
 
-def key_reader(column: str, kind: pa.DataType, *, of_bytes: bool) -> KeyReader:
+def whole_key_of(spec: PipelineSpec, column: str) -> KeyFormat | None:
+    """Return how a column of a pipeline's records holds their whole key; None where it does not."""
+    if spec.whole_key is None or spec.whole_key[0] != column:
+        return None
+    return "string" if spec.whole_key[1] == "string" else "bytes"
+
+
+def key_reader(column: str, kind: pa.DataType, whole: KeyFormat | None) -> KeyReader:
     """Return what reads the keys of a pipeline's records.
 
     Args:
         column: The key column of the stores.
         kind: Its type.
-        of_bytes: Whether the column is the key itself, as it is where values are bytes; else the key is a text.
+        whole: How the column holds the whole key; None: it is a field of the value, and the key is a text that names it.
     """
 
     def read(key: bytes | None) -> ReadKey:
         if key is None:
             return ReadKey(problem="the record has neither a value nor a key")
         try:
-            value = key if of_bytes else _value_of(_text_of(key), column, kind)
+            value = _whole(key, whole) if whole is not None else _value_of(_text_of(key), column, kind)
         except _UnreadableError as exc:
             return ReadKey(problem=f"the record has no value, and its key is not one of {column}: {exc}")
         size = len(value if isinstance(value, bytes) else str(value).encode())
@@ -64,6 +75,10 @@ def key_reader(column: str, kind: pa.DataType, *, of_bytes: bool) -> KeyReader:
 
 class _UnreadableError(Exception):
     """A key means no row; the text says why."""
+
+
+def _whole(key: bytes, whole: KeyFormat) -> Any:
+    return key if whole == "bytes" else _text_of(key)
 
 
 def _text_of(key: bytes) -> str:

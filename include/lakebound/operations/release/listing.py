@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,14 @@ from lakebound.tables.table import Table, open_table
 
 SHOWN_BYTES = 120
 """Maximum bytes of a value that are shown."""
+MOST_SHOWN_HEADERS, SHOWN_HEADER_BYTES = 5, 40
+"""Of a record, and of a header's name and of its value."""
 
 
 class QuarantinedRecord(Frozen):
-    """One record. ``value`` and ``key`` are cut and escaped; ``value_bytes`` is the whole length, None without a value.
+    """One record. ``value``, ``key`` and ``headers`` are cut and escaped; ``value_bytes`` is the value's whole length.
+
+    Each is None where the record has none. ``headers`` are ``name=value, …``.
 
     ``is_copy``: the record itself landed, and a validation copied it.
     """
@@ -40,6 +45,7 @@ class QuarantinedRecord(Frozen):
     key: str | None
     value: str | None
     value_bytes: int | None
+    headers: str | None = None
     is_copy: bool = False
 
 
@@ -128,6 +134,23 @@ def escaped(value: bytes | str | None, most: int = SHOWN_BYTES, most_chars: int 
     shown = visible_text(text)
     cut = shown if most_chars is None else shown[:most_chars]
     return cut + ("…" if len(raw) > most or len(cut) < len(shown) else "")
+
+
+def shown_headers(headers: object) -> str | None:
+    """Return the first headers of a record, cut and escaped as ``escaped`` does; None without any.
+
+    Args:
+        headers: Names and values as rows of the quarantine have them.
+    """
+    if not isinstance(headers, list) or not headers:
+        return None
+    shown = ", ".join(_shown_header(one) for one in headers[:MOST_SHOWN_HEADERS])
+    return shown + (f", … {len(headers) - MOST_SHOWN_HEADERS} more" if len(headers) > MOST_SHOWN_HEADERS else "")
+
+
+def _shown_header(header: Mapping[str, Any]) -> str:
+    name, value = (escaped(header[part], SHOWN_HEADER_BYTES, SHOWN_HEADER_BYTES) for part in ("name", "value"))
+    return str(name) if value is None else f"{name}={value}"
 
 
 def _released(spec: PipelineSpec, places: Places, index: pa.Table) -> tuple[Spans, tuple[str, ...]]:
@@ -220,6 +243,7 @@ def _sample(row: dict[str, object], *, is_copy: bool) -> QuarantinedRecord:
         | {"key": escaped(key if isinstance(key, bytes) else None, 60)}
         | {"value": escaped(value if isinstance(value, bytes) else None)}
         | {"value_bytes": len(value) if isinstance(value, bytes) else None, "is_copy": is_copy}
+        | {"headers": shown_headers(row["headers"])}
     )
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebound.formats.headers import HEADERS_TYPE
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
 from lakebound.spec.table import TableSpec
@@ -19,7 +20,7 @@ from lakebound.tables.selected_rows import Selection, selected_rows
 INDEX = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
 """What an index says of each record, with its reason. A negative ordinal marks a copy of what has landed."""
 
-_WHOLE = ("error", "key", "value")
+_WHOLE = ("error", "key", "value", "headers")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ def read_places(spec: TableSpec, places: Places, first: int, last: int) -> pa.Ta
 def read_records(
     spec: TableSpec, places: Places, wanted: Arrays, reasons: Sequence[str] | None = None, *, copies: bool = True
 ) -> pa.Table:
-    """Return the index, error, key and value of the records with these offsets, and with one of the reasons.
+    """Return the index, error, key, value and headers of the records with these offsets, and with one of the reasons.
+
+    A table from before headers were kept has none: they are null.
 
     Args:
         spec: The quarantine table.
@@ -123,8 +126,13 @@ def _table(batches: list[pa.RecordBatch], kafka: Sequence[str], columns: Sequenc
     if batches:
         return pa.Table.from_batches(batches)
     types = {"partition": pa.int32(), "ordinal": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
-    types |= {"key": pa.binary(), "value": pa.binary()}
+    types |= {"key": pa.binary(), "value": pa.binary(), "headers": HEADERS_TYPE}
     return pa.schema([pa.field(name, types.get(name, pa.string())) for name in (*kafka, *columns)]).empty_table()
+
+
+def _column(batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
+    is_there = wanted.name in batch.schema.names
+    return batch.column(wanted.name).cast(wanted.type) if is_there else pa.nulls(len(batch), wanted.type)
 
 
 def _batches(
@@ -133,7 +141,7 @@ def _batches(
     wanted = _table([], kafka, columns).schema
     among = {} if chosen.reasons is None else {"reason": chosen.reasons}
     for batch in selected_rows(spec, places, Selection(kafka, columns, among, chosen.offsets)):
-        own = pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in wanted], schema=wanted)
+        own = pa.RecordBatch.from_arrays([_column(batch, f) for f in wanted], schema=wanted)
         if not chosen.copies:
             own = own.filter(pc.greater_equal(own.column("ordinal"), 0).fill_null(True))
         if own.num_rows:

@@ -28,7 +28,7 @@ ${compacted}topics: [$topic]
 connection:
 $connection
 
-$value
+$value$beside
 # Where to start in a topic that was never landed. Afterwards the tables say where to continue.
 start_from: earliest       # or latest
 
@@ -103,6 +103,7 @@ class Beginning:
         samples: Some records that fit.
         editor: First line of the YAML, by which editors complete it, with its line end; may be empty.
         is_compacted: Whether Kafka keeps only the newest record of each key.
+        beside_values: Lines of YAML that would land keys and headers of the sample.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Beginning:
     samples: Sequence[bytes] = ()
     editor: str = ""
     is_compacted: bool = False
+    beside_values: Sequence[str] = ()
 
     @property
     def is_json(self) -> bool:
@@ -128,6 +130,7 @@ def pipeline_yaml(new: Beginning) -> str:
         topic=json.dumps(new.topic),
         connection=textwrap.indent(new.connection.rstrip(), "  "),
         value=_json_value(new.inferred) if new.is_json else _BYTES.substitute(notes=_notes(new.inferred)),
+        beside=_beside(new),
         compacted=comment(f"{COMPACTED[0].upper()}{COMPACTED[1:]}.") + "\n" if new.is_compacted else "",
         partitioning=_partitioning(new),
     )
@@ -177,6 +180,14 @@ def _json_value(inferred: Inferred) -> str:
 
 def _notes(inferred: Inferred) -> str:
     return "".join(comment(note, "  ") + "\n" for note in notes_of(inferred))
+
+
+def _beside(new: Beginning) -> str:
+    """Return comments that propose how keys and headers land."""
+    if not new.beside_values:
+        return ""
+    text = "The sampled records have keys or headers. To land them as columns, remove the # (docs/how-to/keys-and-headers.md):"
+    return "\n".join(["", comment(text), *(f"# {line}" for line in new.beside_values), ""])
 
 
 def _partitioning(new: Beginning) -> str:

@@ -24,6 +24,6 @@ def selected_rows(spec: TableSpec, places: Places, selection: Selection) -> Iter
         conditions += [offset >= first, offset <= last]
     where = reduce(and_, conditions) if conditions else None
     projected = {name: pc.field(KAFKA_COLUMN, name) for name in selection.kafka}
-    projected |= {name: pc.field(name) for name in selection.columns}
     dataset = open_at(places.folder(spec)).to_pyarrow_dataset()
+    projected |= {name: pc.field(name) for name in selection.columns if name in dataset.schema.names}
     yield from dataset.to_batches(columns=projected, filter=where)

@@ -24,9 +24,11 @@ def selected_rows(spec: TableSpec, places: Places, selection: Selection) -> Iter
         first, last = (literal(offset) for offset in selection.offsets)
         offset = Reference(f"{KAFKA_COLUMN}.offset")
         where = And(where, And(GreaterThanOrEqual(term=offset, value=first), LessThanOrEqual(term=offset, value=last)))
-    wanted = (*(f"{KAFKA_COLUMN}.{name}" for name in selection.kafka), *selection.columns)
     loaded = open_catalog(places).load_table((spec.namespace, spec.short_name))
+    known = {field.name for field in loaded.schema().fields}
+    columns = [name for name in selection.columns if name in known]
+    wanted = (*(f"{KAFKA_COLUMN}.{name}" for name in selection.kafka), *columns)
     for batch in loaded.scan(row_filter=where, selected_fields=wanted).to_arrow_batch_reader():
         origin = batch.column(KAFKA_COLUMN)
         flat = {name: origin.field(name) for name in selection.kafka}
-        yield pa.RecordBatch.from_pydict(flat | {name: batch.column(name) for name in selection.columns})
+        yield pa.RecordBatch.from_pydict(flat | {name: batch.column(name) for name in columns})
