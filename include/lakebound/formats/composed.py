@@ -11,7 +11,6 @@ import pyarrow as pa
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records, ValueDecoder
 from lakebound.formats.headers import HeadersFormat
 from lakebound.formats.kinds import SchemaFormat, ValueFormat
-from lakebound.formats.registered import UNKNOWN_SCHEMA
 
 KEY = "key"
 """With it begins the detail of a problem of a key."""
@@ -167,8 +166,6 @@ class _ComposedDecoder:
         if problem == NO_VALUE:
             is_required = self._form.key is not None and self._form.key.is_required
             return Problem(MISSING, f"{KEY}: the record has no key, and its columns must not be null") if is_required else None
-        if problem.reason == UNKNOWN_SCHEMA:
-            return problem  # whose detail is a schema's number alone, for who asks the registry
         return Problem(problem.reason, f"{KEY}: {problem.detail}")
 
 

@@ -101,7 +101,7 @@ class RegisteredDecoder:
     ) -> Mapping[SchemaId, tuple[list[int], list[bytes]]]:
         """Return positions and payloads by schema, and note the problems of records without one."""
         found: dict[SchemaId, tuple[list[int], list[bytes]]] = {}
-        if values and not any(records.headers or ()) and None not in values and len({*map(_BEGINNING, values)}) == 1:
+        if values and None not in values and len({*map(_BEGINNING, values)}) == 1 and not self._is_in_headers(records):
             number = number_at_start(values[0] or b"")
             if number is not None:  # All of one schema, as nearly always: without a Python call per record.
                 return {number: ([*range(len(values))], [*map(_BEHIND_NUMBER, values)])}
@@ -117,6 +117,10 @@ class RegisteredDecoder:
             places.append(at)
             payloads.append(framed[1])
         return found
+
+    def _is_in_headers(self, records: Records) -> bool:
+        """Whether a header of any record names its schema."""
+        return any(name == self._header for one in records.headers or () for name, _ in one)
 
     def _problem_of(self, schema: SchemaId) -> Problem | None:
         if schema in self._refused:
