@@ -78,22 +78,25 @@ class ProtobufDecoder:
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads."""
         problems: dict[int, Problem] = {}
-        parts = [self._piece(piece, first, problems) for first, piece in _pieces(payloads)]
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        parts = [self._piece(payloads[one], lengths[one], one.start, problems) for one in _pieces(lengths)]
         if len(parts) == 1:
             return Decoded(parts[0], problems, len(payloads))
-        parts.append(self._piece([], 0, problems))  # there may be no payload
+        parts.append(self._piece([], lengths[:0], 0, problems))  # there may be no payload
         names = parts[-1]
         return Decoded({name: pa.concat_arrays([part[name] for part in parts]) for name in names}, problems, len(payloads))
 
-    def _piece(self, payloads: Sequence[bytes], first: int, problems: dict[int, Problem]) -> dict[str, pa.Array]:
+    def _piece(
+        self, payloads: Sequence[bytes], lengths: Numbers, first: int, problems: dict[int, Problem]
+    ) -> dict[str, pa.Array]:
         """Return the columns of some payloads, and note the problems of the others.
 
         Args:
             payloads: Some of them.
+            lengths: Of each.
             first: Position of the first one.
             problems: Of all payloads.
         """
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         ends = np.cumsum(lengths)
         batch = Batch(Buffer.of(payloads), self._plan.record)
         starts = ends - lengths
@@ -127,12 +130,12 @@ class ProtobufDecoder:
         return np.flatnonzero(~np.isin(np.arange(len(payloads)), [*batch.wrong])) if batch.wrong else np.arange(len(payloads))
 
 
-def _pieces(payloads: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
-    """Yield the position of the first payload of each piece, and the piece: its number and bytes are bounded."""
-    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
+def _pieces(lengths: Numbers) -> Iterator[slice]:
+    """Yield which payloads are read together, by their lengths: number and bytes are bounded."""
+    ends = np.cumsum(lengths)
     first = before = 0
-    while first < len(payloads):
+    while first < len(ends):
         last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
         last = max(last, first + 1)
-        yield first, payloads[first:last]
+        yield slice(first, last)
         first, before = last, int(ends[last - 1])

@@ -184,14 +184,15 @@ class _Lanes:
 
     def _next(self, at: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
         """Return the tags at positions, and where they end; zero of one of more than two bytes."""
-        words = self._buffer.words[at].view(np.int64)
-        tags, behind = words & 0x7F, at + 1
-        more = words & 0x80 != 0
+        first = self._buffer.data[at]
+        tags, behind = first.astype(np.int64), at + 1
+        more = first >= 0x80
         if more.any():
-            second = words >> 8 & 0xFF
-            tags = np.where(more, np.where(second < 0x80, tags | second << 7, 0), tags)
-            behind = behind + more
-        return np.where(at < ends, tags, _DONE), behind
+            second = self._buffer.data[behind].astype(np.int64)
+            tags = np.where(more, np.where(second < 0x80, tags & 0x7F | second << 7, 0), tags)
+            behind += more
+        tags[at >= ends] = _DONE
+        return tags, behind
 
     def _leave(self, lanes: Numbers) -> None:
         self.left += lanes.tolist()
