@@ -216,8 +216,8 @@ class RegistryUnavailableError(LakeboundError):
 
     def __init__(self, registry: str, url: str, reason: str) -> None:
         super().__init__(
-            f"no answer from the schema registry {registry!r} at {url}: {reason}. Records of known schemas land meanwhile; a "
-            f"stream asks again by itself until the registry answers"
+            f"no answer from the schema registry {registry!r} at {url}: {reason.rstrip('.')}. A stream lands up to the first "
+            f"record of a schema that it does not know, and asks again by itself until the registry answers"
         )
 
 

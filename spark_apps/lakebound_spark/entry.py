@@ -22,7 +22,7 @@ OrdersType = TypeVar("OrdersType", bound=RunSpec)
 _BACKFILL_CODES = {"completed": 0, "stopped": 1, "failed": 1, "refused": 3}
 
 
-def read_orders(kind: type[OrdersType], description: str | None, *, quiet: Iterable[str] = ("py4j",)) -> OrdersType:
+def read_orders(kind: type[OrdersType], description: str | None, *, quiet: Iterable[str] = ("py4j", "httpx")) -> OrdersType:
     """Return what ``--run-spec`` says, and log to standard error from now on.
 
     Args:

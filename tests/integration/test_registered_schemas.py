@@ -15,9 +15,12 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer
+from tests.support.registry.front import front_of
+from tests.support.registry.said_answers import Said, answering
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import ANY_LANE, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.worlds.said_findings import read_findings
 
 from lakebound.local.broker import Broker
 
@@ -48,9 +51,9 @@ class Writer:
         self.producer.flush()
 
 
-def registered(pipeline: Pipeline, registry: SchemaRegistry, folder: Path) -> Pipeline:
+def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
     (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
-    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": registry.url}}}))
+    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url}}}))
     return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
 
 
@@ -63,7 +66,7 @@ def test_a_newer_version_lands_without_a_restart(
     plain = make_pipeline(
         tmp_path, broker.bootstrap_servers, name, lane=lane, freshness="200ms", value={"format": "avro", "registry": "shop"}
     )
-    pipeline = registered(plain, schema_registry, tmp_path)
+    pipeline = registered(plain, schema_registry.url, tmp_path)
     writer.send(range(200), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
     with applications() as starter:
         application = starter.start(pipeline)
@@ -87,7 +90,7 @@ def test_a_version_that_does_not_fit_and_random_bytes_go_to_quarantine(
     plain = make_pipeline(
         tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
     )
-    pipeline = registered(plain, schema_registry, tmp_path)
+    pipeline = registered(plain, schema_registry.url, tmp_path)
     writer.send(range(100), FIELDS, lambda number: {"id": number, "city": f"c{number}"})
     with applications() as starter:
         application = starter.start(pipeline)
@@ -102,5 +105,76 @@ def test_a_version_that_does_not_fit_and_random_bytes_go_to_quarantine(
         application.wait_landed(journal.ends())
         assert application.stop().verdict == "stopped"
     assert_exactly_once(pipeline, journal)
+    (finding,) = [found for said in read_findings(pipeline.control) if said.source == "schema" for found in said.findings]
+    assert "city" in finding.what
     reasons = set(pipeline.read(pipeline.spec.quarantine_table)["reason"].to_pylist())
     assert reasons == {"schema_does_not_fit", "no_schema_id"}
+
+
+def test_a_registry_that_is_away_delays_new_schemas_alone_and_a_kill_loses_nothing(
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    name, journal = topic("registered"), Journal()
+    writer = Writer(schema_registry, JournalingProducer(broker.bootstrap_servers, journal), name)
+    plain = make_pipeline(
+        tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
+    )
+    writer.send(range(100), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
+    with front_of(schema_registry) as front, applications() as starter:
+        pipeline = registered(plain, front.url, tmp_path)
+        first = starter.start(pipeline, own_jvm=True)
+        first.wait_landed(journal.ends())
+        front.is_away = True
+        first.kill()
+        # What was used is kept with the state: the next application starts without the registry.
+        writer.send(range(100, 200), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
+        second = starter.start(pipeline)
+        second.wait_landed(journal.ends())
+        writer.send(range(200, 300), [*FIELDS, NOTE], lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"})
+        second.wait_for(
+            lambda: "no answer from the schema registry" in second.log.read_text(),
+            60,
+            "the registry is asked for the new schema",
+        )
+        front.is_away = False
+        second.wait_landed(journal.ends())
+        assert second.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
+
+
+def test_an_id_that_means_another_schema_now_is_no_longer_read(
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    """A registry that was set up again counts from 1 anew: by chance the other schema could be read from the same bytes."""
+    name, journal = topic("registered"), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    writer = Writer(schema_registry, producer, name)
+    plain = make_pipeline(
+        tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
+    )
+    writer.send(range(100), FIELDS, lambda number: {"id": number, "city": f"c{number}"})
+    ids = [schema_registry.ask("GET", f"subjects/{name}-value/versions/1")["id"]]
+    other = json.dumps(
+        {
+            "type": "record",
+            "name": "Order",
+            "fields": [{"name": "id", "type": "long"}, {"name": "town", "type": FIELDS[1]["type"]}],
+        }
+    )
+
+    def set_up_again(path: str) -> Said:
+        known = path.split("?")[0]
+        if known.endswith("/versions"):
+            return Said(b"[1]")
+        return Said(json.dumps({"subject": f"{name}-value", "version": 1, "id": ids[0], "schema": other}).encode())
+
+    with applications() as starter:
+        pipeline = registered(plain, schema_registry.url, tmp_path)
+        first = starter.start(pipeline)
+        first.wait_landed(journal.ends())
+        assert first.stop().verdict == "stopped"
+        with answering(set_up_again) as again:
+            pipeline = registered(plain, again.url, tmp_path)
+            outcome = starter.start(pipeline).ended()
+    assert outcome.verdict == "refused", outcome
+    assert "another schema" in outcome.reason

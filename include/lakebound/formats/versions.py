@@ -119,7 +119,8 @@ def _subject(name: str, versions: Sequence[Version], record: str | None, passed_
                 reason = str(exc)
         refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
     if not columns:
-        raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that the tables can follow")
+        why = next(iter(refused.values()), "there is none")
+        raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
     together = columns[0][2]
     for _, _, older in columns[1:]:
         # By the newest version's types: what an older one cannot give in them is found out by its decoder.

@@ -15,7 +15,7 @@ CASES: dict[bytes, str] = {
     b'\xef\xbb\xbf{"a":1}': "the value begins with a byte order mark (UTF-8), which JSON has not: "
     "the producer must leave it out",
     b'\x00\x00\x00\x00\x07{"a":1}': "the value begins with the five bytes of Confluent's wire format (schema id 7): it was "
-    "written with a schema registry, and value.format json does not read it",
+    "written with a schema registry, which value.format avro, protobuf and json_schema read, and json does not",
     b'{"a":1,"b":"x\ty"}': "b: character 14: a raw control character (U+0009) in a text; JSON writes it as \\u0009",
     b'{"a":{"b":NaN}}': "b: character 11: NaN is no JSON number",
     b'{"NaN":"NaN","c":-Infinity}': "c: character 18: -Infinity is no JSON number",

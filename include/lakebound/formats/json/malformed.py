@@ -44,7 +44,7 @@ def _explained(value: bytes) -> str | None:
         number = int.from_bytes(value[1:5])
         return (
             f"the value begins with the five bytes of Confluent's wire format (schema id {number}): it was written with a "
-            "schema registry, and value.format json does not read it"
+            "schema registry, which value.format avro, protobuf and json_schema read, and json does not"
         )
     text = value.decode()
     levels = levels_of(text)

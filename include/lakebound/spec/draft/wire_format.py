@@ -35,8 +35,8 @@ class WireFormat:
         named = f"schema id {ids}" if len(self.ids) == 1 else f"schema ids {ids}"
         return (
             f"{count} with a byte 0 and the id of a schema in four bytes ({named}): this is Confluent's wire format, that is, "
-            "Avro, Protobuf or JSON Schema with a schema registry. It is not decoded yet. What works: format: bytes lands the "
-            "values undecoded, and a job of yours can decode them from the table; or the producer sends plain JSON"
+            "Avro, Protobuf or JSON Schema with a schema registry. Write format: avro, protobuf or json_schema, with registry: "
+            "and a name of registries.yaml (docs/how-to/formats.md). With format: bytes the values land undecoded"
         )
 
 
