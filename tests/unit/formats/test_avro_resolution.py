@@ -252,6 +252,13 @@ def test_a_type_of_a_union_that_the_reader_lacks_is_a_problem_of_its_records() -
     assert rows(decoded(writer, reader, payloads * 10)) == want * 10
 
 
+def test_a_record_that_has_the_name_of_a_simple_type_is_none() -> None:
+    long = {**record({"x": "int"}), "name": "shop.long"}
+    writer, reader = record({"v": "long"}), record({"v": [long, "double"]})
+    columns = pa.schema([pa.field("v", pa.struct([pa.field("double", pa.float64())]))])
+    assert rows(decoded(writer, reader, [b"\x08"], columns)) == [{"v": {"double": 4.0}}]
+
+
 def test_a_symbol_that_the_reader_lacks_is_its_default_or_a_problem() -> None:
     writer, payloads = record({"e": ENUM}), [b"\x00", b"\x02"]
     fewer = {**ENUM, "symbols": ["A"]}

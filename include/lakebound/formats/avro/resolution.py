@@ -182,7 +182,7 @@ def _branch(writer: AvroType, reader: Union, *, by_name: bool) -> AvroType | Non
                 return one
         found = next((one for one in alike if isinstance(one, Named) and one.reads(writer)), None)
         return found or (branches[0] if len(branches) == 1 and alike and not by_name else None)
-    same = next((one for one in branches if type_key(one) == type_key(writer)), None)
+    same = next((one for one in branches if type(one) is type(writer) and type_key(one) == type_key(writer)), None)
     if same is not None or not isinstance(writer, Primitive):
         return same
     wider = READ_AS.get(writer.kind, ())
