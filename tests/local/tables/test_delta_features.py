@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 from tests.support.tables.delta_features import FEATURES, SwitchedOn, commit_as_other, switch_on
-from tests.support.tables.local_tables import Lander, draft, landed_twice, lander, pipeline_over, rows
+from tests.support.tables.local_tables import Lander, draft, landed_twice, lander, pipeline_over, places, rows
 from tests.support.tables.maintained import compaction
 
 from lakebound.errors import FilesOutdatedError, LakeboundError, RowsNotReadError, TableFeatureError, TableMismatchError
@@ -36,9 +37,18 @@ from lakebound.tables.table import open_table
 SPEC = TableSpec(format="delta", name="shop.orders")
 
 
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the table as each test finds it: Delta's log names its files without the folder."""
+    folder = tmp_path_factory.mktemp("landed")
+    landed_twice(SPEC, places(folder))
+    return folder
+
+
 @pytest.fixture(name="app")
-def app_fixture(at: Places) -> Lander:
-    return landed_twice(SPEC, at)
+def app_fixture(landed: Path, at: Places) -> Lander:
+    shutil.copytree(landed, at.home, dirs_exist_ok=True)
+    return lander(SPEC, at)
 
 
 def live_ids(folder: Path) -> list[int]:
