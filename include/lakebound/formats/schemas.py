@@ -54,6 +54,10 @@ class SchemaText:
             digest.update(f"\n{one.name}\n{one.schema.fingerprint}".encode(errors="surrogatepass"))
         return digest.hexdigest()
 
+    def __hash__(self) -> int:
+        """Kept, as the fingerprint is: schemas that share what they import would be gone through again for each way to it."""
+        return hash(self.fingerprint)
+
 
 def canonical_text(kind: SchemaKind, text: str) -> str:
     """Return a text that is the same for each way in which a registry may lay a schema out.

@@ -54,8 +54,10 @@ class Documents:
         while "$ref" in part:
             reference = str(part["$ref"])
             place, found = self._at(reference, document, path)
-            if place in places or len(places) == _MOST_STEPS:
+            if place in places:
                 raise UnreadableSchemaError(path, f"{reference} contains itself; a column type cannot be recursive")
+            if len(places) == _MOST_STEPS:
+                raise UnreadableSchemaError(path, f"{reference} comes after {_MOST_STEPS} references that point to each other")
             if not isinstance(found, Mapping):
                 raise UnreadableSchemaError(path, f"{reference} {self._elsewhere(reference)}")
             places.append(place)
@@ -108,8 +110,9 @@ def documents_of(schema: SchemaText) -> Documents:
 
 def _gather(schema: SchemaText, imported: dict[str, SchemaText]) -> None:
     for one in schema.references:
-        known = imported.setdefault(one.name, one.schema)
-        if known is one.schema:
+        known = imported.get(one.name)
+        if known is None:
+            imported[one.name] = one.schema
             _gather(one.schema, imported)
         elif known.fingerprint != one.schema.fingerprint:
             raise UnreadableSchemaError("", f"two different schemas are imported as {one.name}")
