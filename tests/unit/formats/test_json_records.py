@@ -172,3 +172,19 @@ def test_what_becomes_of_a_record_does_not_depend_on_the_others() -> None:
             assert pa.table(dict(alone.columns)).to_pylist() == [next(rows)]
     assert found.good == [at for at in range(len(values)) if at not in found.problems]
     assert 50 < len(found.good) < len(values) - 1_000
+
+
+def test_kafka_connects_json_is_refused_by_name_and_never_lands_as_nulls() -> None:
+    loose, own = (
+        JsonFormat(pa.schema([("id", pa.string())])),
+        JsonFormat(pa.schema([("payload", pa.struct([("id", pa.string())]))])),
+    )
+    for content in ({"schema": {"type": "struct"}, "payload": {"id": "a"}}, {"payload": None, "schema": None}):
+        value = json.dumps(content).encode()
+        for form in (loose, JSON):
+            found = decode(form, b'{"id":"a"}', value, b'{"id":"b"}')
+            assert found.good == [0, 2] and found.columns["id"].to_pylist() == ["a", "b"]
+            assert found.problems[1].reason == "unknown_field" and "schemas.enable=false" in found.problems[1].detail
+        assert fate(value, own) == ({"payload": {"id": "a"}} if content["payload"] else {})
+    for other in ({"schema": 1}, {"schema": 1, "payload": 2, "id": "a"}, {"id": "a", "x": {"schema": 1, "payload": 2}}):
+        assert fate(json.dumps(other).encode(), loose) == ({"id": "a"} if "id" in other else {})

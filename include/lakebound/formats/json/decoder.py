@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakebound.formats.contract import Decoded, Problem, Records
 from lakebound.formats.json.columns import Wrong, column_of
 from lakebound.formats.json.malformed import MOST_LEVELS
-from lakebound.formats.json.record import RecordReader, has_half_character, may_be_deep, may_have_half_character
+from lakebound.formats.json.record import CONNECT_KEYS, RecordReader, has_half_character, may_be_deep, may_have_half_character
 from lakebound.formats.json.types import is_nameable, object_decoder
 from lakebound.formats.parts import Part, together
 
@@ -34,6 +34,7 @@ class JsonDecoder:
             unknown_refused: Whether one that the schema does not have is a problem, too.
         """
         self._fields = [(field, attrgetter(f"f{index}")) for index, field in enumerate(schema)]
+        self._may_be_connects = CONNECT_KEYS.isdisjoint(schema.names)
         self._exact = RecordReader(schema, unhoused, unknown_refused=unknown_refused)
         self._fast: list[Callable[[bytes], Any]] = []
         if not unhoused and is_nameable(schema):
@@ -43,7 +44,7 @@ class JsonDecoder:
     def decode(self, records: Records) -> Decoded:
         """Return what becomes of records."""
         values = records.values
-        left = _unstrange(values) if self._fast else ()
+        left = _unstrange(values, may_be_connects=self._may_be_connects) if self._fast else ()
         parts: list[Part] = []
         for decode in self._fast:
             if left:
@@ -112,10 +113,14 @@ def _one_by_one(
     return left
 
 
-def _unstrange(values: Sequence[bytes | None]) -> Sequence[int]:
+def _unstrange(values: Sequence[bytes | None], *, may_be_connects: bool) -> Sequence[int]:
     """Return the positions of values that have no problem that msgspec does not see.
 
     In what the schema does not name it looks neither at the encoding nor at halves of characters.
+
+    Args:
+        values: The values.
+        may_be_connects: Whether one with the fields of Kafka Connect's JSON has a problem.
     """
     # All at once: a loop of Python takes half of the time of decoding.
     held = [value for value in values if value is not None] if None in values else values
@@ -125,11 +130,17 @@ def _unstrange(values: Sequence[bytes | None]) -> Sequence[int]:
         tests.append(lambda value: not _is_utf8(value))
     if may_have_half_character(text):
         tests.append(has_half_character)
+    if may_be_connects and _has_connect_keys(text):
+        tests.append(_has_connect_keys)
     if max(map(len, held), default=0) > MOST_LEVELS:  # type: ignore[arg-type]
         tests.append(may_be_deep)
     if not tests and held is values:
         return range(len(values))
     return [at for at, value in enumerate(values) if value is not None and not any(test(value) for test in tests)]
+
+
+def _has_connect_keys(text: bytes) -> bool:
+    return b'"payload"' in text and b'"schema"' in text
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -28,6 +28,13 @@ _QUOTED = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+"?|'([^'\\]*+(?:\\.[^'\\]*+)
 would take time by the square of its length."""
 _RECURSION_LIMIT = 5 * MOST_LEVELS
 """Python's own bound counts the levels of a JSON text together with its calls; by default it is 1,000."""
+CONNECT_KEYS = frozenset({"schema", "payload"})
+"""Of Kafka Connect's JSON, where its converter has ``schemas.enable=true``."""
+_CONNECT = Problem(
+    "unknown_field",
+    "the record is Kafka Connect's JSON with schema and payload, which is not read: set value.converter.schemas.enable=false "
+    "in the connector, or declare the column payload STRUCT<...>",
+)
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _pairs = msgspec.json.Decoder(dict[MapKey, msgspec.Raw], dec_hook=make_key).decode
@@ -65,6 +72,8 @@ class RecordReader:
         members = _object(value)
         if isinstance(members, Problem):
             return members
+        if members.keys() == CONNECT_KEYS and self._names.isdisjoint(CONNECT_KEYS):
+            return _CONNECT
         try:
             found = self._read(members)
         except MisfitError as exc:
