@@ -16,22 +16,14 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
 from lakebound.formats.headers import headers_of
 from lakebound.formats.kinds import ValueFormat, decoder_of
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch.record_format import record_format, skips_nulls
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 
@@ -44,16 +36,8 @@ KEY, VALUE, HEADERS = "_key", "_value", "_headers"
 """What the record has. Of a record without a problem they are only there where one may be found later."""
 VALUE_BYTES = "_value_bytes"
 
-_KAFKA = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("topic_id", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("ordinal", IntegerType(), nullable=False),
-    ]
-)
+*_PLACE, _ORDINAL = from_arrow_schema(pa.schema(KAFKA_TYPE)).fields
+_KAFKA = StructType([*_PLACE, StructField(_ORDINAL.name, _ORDINAL.dataType, nullable=False)])
 _HEADERS = ArrayType(StructType([StructField("name", StringType()), StructField("value", BinaryType())]))
 Batches = Iterable[pa.RecordBatch]
 
