@@ -75,8 +75,8 @@ class KeyColumns:
 
     @property
     def is_required(self) -> bool:
-        """Whether a record without a key has a problem: one of the key's fields must not be null."""
-        return any(not field.nullable for field in self.form.columns)
+        """Whether a record without a key has a problem: the pipeline says that one of the key's fields must not be null."""
+        return bool(_required(self.form))
 
     def made(self, decoded: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         """Return the columns of what was decoded."""
@@ -131,9 +131,7 @@ class _ComposedDecoder:
         self._value = form.value.decoder()
         self._key = None if form.key is None else form.key.form.decoder()
         self._headers = None if form.headers is None else form.headers.decoder()
-        # What a schema of its own requires is in each value; of a record without one it says nothing.
-        is_of_records = not isinstance(form.value, SchemaFormat)
-        required = [field.name for field in form.value.columns if is_of_records and not field.nullable]
+        required = _required(form.value)
         self._no_value = Problem(MISSING, f"required but missing or null: {', '.join(required)}") if required else None
 
     def decode(self, records: Records) -> Decoded:
@@ -167,6 +165,14 @@ class _ComposedDecoder:
             is_required = self._form.key is not None and self._form.key.is_required
             return Problem(MISSING, f"{KEY}: the record has no key, and its columns must not be null") if is_required else None
         return Problem(problem.reason, f"{KEY}: {problem.detail}")
+
+
+def _required(form: ValueFormat) -> list[str]:
+    """Return the fields without which a record has a problem also where the part is missing that has them.
+
+    What a schema of its own requires, such as Avro's, is in each value; of a record without a value it says nothing.
+    """
+    return [] if isinstance(form, SchemaFormat) else [field.name for field in form.columns if not field.nullable]
 
 
 def _told(problems: Mapping[int, Problem], tell: Callable[[Problem], Problem | None]) -> dict[int, Problem]:
