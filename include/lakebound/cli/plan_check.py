@@ -10,9 +10,10 @@ from typing import Any
 
 from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
-from lakebound.errors import LakeboundError
+from lakebound.errors import InvalidRegistriesError, LakeboundError, UnknownRegistryError
 from lakebound.inspection.validation.expectation_files import conditions
 from lakebound.landing.run_spec import RunSpec, make_run_spec
+from lakebound.landing.schema_files import SchemaFileError
 from lakebound.landing.spark_resources import planning_conf
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -64,17 +65,25 @@ def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[S
     Raises:
         CheckFailedError: It says nothing more.
     """
-    asked: list[_Asked] = []
-    for spec in specs:
-        try:
-            run = make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}")
-        except LakeboundError as exc:  # the schema of its records, or the registry that has it
-            yield SparkPlan(spec.pipeline, [PlacedProblem(str(exc), ("value",))])
-        else:
-            asked.append((run, conditions(spec, settings)))
+    wanted = [_asked(spec, settings) for spec in specs]
     # A transform runs in the session, and sees the secrets of no other pipeline. Most need none: those share one session.
-    for secrets, group in groupby(asked, lambda one: frozenset(one[0].planning_secrets)):
-        yield from _check_in_one_session(list(group), settings, secrets)
+    for secrets, group in groupby(wanted, _secrets_of):
+        known = list(group)
+        asked = [one for one in known if not isinstance(one, SparkPlan)]
+        plans = _check_in_one_session(asked, settings, secrets) if asked else iter(())
+        yield from (one if isinstance(one, SparkPlan) else next(plans) for one in known)
+
+
+def _asked(spec: PipelineSpec, settings: Settings) -> _Asked | SparkPlan:
+    """Return what Spark is asked of a pipeline; where its schemas cannot be read, what is said of it without Spark."""
+    try:
+        return make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}"), conditions(spec, settings)
+    except (InvalidRegistriesError, SchemaFileError, UnknownRegistryError) as exc:
+        return SparkPlan(spec.pipeline, [PlacedProblem(str(exc), ("value",))])
+
+
+def _secrets_of(one: _Asked | SparkPlan) -> frozenset[str]:
+    return frozenset() if isinstance(one, SparkPlan) else frozenset(one[0].planning_secrets)
 
 
 def _check_in_one_session(group: Sequence[_Asked], settings: Settings, secrets: frozenset[str]) -> Iterator[SparkPlan]:

@@ -145,9 +145,9 @@ class SchemaValueSpec(Frozen):
     def _one_source(self) -> SchemaValueSpec:
         if (self.registry is None) == (self.schema_file is None):
             raise ValueError("give either registry or schema_file")
-        named = [name for name in ("subject", "subject_strategy") if name in self.model_fields_set]
-        if self.schema_file is not None and named:
-            raise ValueError(f"{named[0]}: only a registry has subjects; remove it, or name a registry in place of schema_file")
+        if self.schema_file is not None and (self.subject is not None or self.subject_strategy != "topic_name"):
+            named = "subject" if self.subject is not None else "subject_strategy"
+            raise ValueError(f"{named}: only a registry has subjects; remove it, or name a registry in place of schema_file")
         if self.subject is not None and self.subject_strategy != "topic_name":
             raise ValueError("subject: give either subject or subject_strategy")
         if self.subject_strategy != "topic_name" and self.record is None:
