@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -323,3 +324,46 @@ def test_records_with_any_of_their_fields_are_read_together_as_they_were_made(co
     rows = pa.table(dict(found.columns)).to_pylist(maps_as_pydicts="strict")
     for row, want in zip(rows, wanted, strict=True):
         assert row == want
+
+
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize(
+    "part", [b"\x22\x00", b"\x2a\x00", b"\x10\x05", b"\x1a\x00", b"\x38\x01", b"\x43\x44", b"\x7b\x7c\x78\x00"]
+)
+def test_a_long_record_of_nothing_takes_little_time_and_is_exact(part: bytes, count: int) -> None:
+    """Lists, maps, numbers, messages and groups that come again and again."""
+    times = 60_000 // count
+    payload = GOOD + part * times + b"\x10\x07"
+    start = time.process_time()
+    found = PLAIN.decode([payload] * count)
+    assert time.process_time() - start < 5
+    assert not found.problems
+    row = {name: column[count - 1].as_py() for name, column in found.columns.items()}
+    made = ORDER.FromString(payload)
+    assert (row["n"], len(row["lines"]), len(row["packed"])) == (7, len(made.lines), len(made.packed))
+    assert (row["at"] is None, row["old"] is None) == (not made.HasField("at"), not made.HasField("old"))
+    assert len(row["held"]) == len(made.held)
+    broken = PLAIN.decode([payload + b"\x0a\x05"] * count)
+    assert {one.detail for one in broken.problems.values()} == {"it is no shop.Order: id has 5 bytes, and 0 are left"}
+    assert len(broken.problems) == count
+
+
+def test_a_long_record_of_all_kinds_of_fields_is_as_protobuf_reads_it() -> None:
+    rnd = random.Random(9)
+    made, schema = message_class(MIXED, "M"), SchemaText("protobuf", MIXED)
+    decoder = payload_decoder(schema, schema, columns_of(schema, "M"), "M", is_framed=False)
+    payloads = [b"".join(made(**_made_at_random(rnd)[0]).SerializeToString() for _ in range(300)) for _ in range(3)]
+    found = decoder.decode(payloads)
+    assert not found.problems
+    for at, payload in enumerate(payloads):
+        one = made.FromString(payload)
+        assert len(payload) > 20_000
+        for name in ("text", "whole", "real", "yes", "word", "raw", "big", "small"):
+            assert found.columns[name][at].as_py() == getattr(one, name)
+        assert found.columns["packed"][at].as_py() == [*one.packed]
+        assert found.columns["texts"][at].as_py() == [*one.texts]
+        assert [each["b"] for each in found.columns["many"][at].as_py()] == [each.b for each in one.many]
+        assert found.columns["inside"][at].as_py()["c"]["d"] == [*one.inside.c.d]
+        assert {key: each["a"] for key, each in found.columns["held"][at].as_py()} == {
+            k: each.a for k, each in one.held.items()
+        }

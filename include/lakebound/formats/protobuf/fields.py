@@ -1,7 +1,7 @@
 """Fields of many messages at once: which each has, and where their values lie. Pure.
 
 Serialisers write fields by their numbers. So of all fields that come next the one with the lowest number is read, in all
-messages that have it, and so on. What is unusual, or in few messages, is read one by one (``walk``), which says what is wrong.
+messages that have it, and so on. Messages that are unusual, or few, are read one by one (``single``), which says what is wrong.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import numpy as np
 
 from lakebound.formats.protobuf.buffer import Buffer, Chosen, Numbers
 from lakebound.formats.protobuf.shape import Shape
-from lakebound.formats.protobuf.walk import FIXED_SIZES, LENGTH, VARINT, BrokenError, walk
+from lakebound.formats.protobuf.single import Piece, SingleReader, tags_at
+from lakebound.formats.protobuf.walk import FIXED_SIZES, LENGTH, VARINT, BrokenError
 
 _FEW = 24
 """Messages of which a field is read faster one by one."""
 _DONE = 1 << 62
 """Tag of a message that has no more fields."""
 _NONE = np.empty(0, np.int64)
-_Piece = tuple[Numbers, Numbers, Numbers, Numbers]
+_MOST_ROUNDS = 500
+"""Of reading a field in many messages; messages with more fields are then read one by one."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Fields:
         broken: What is wrong with messages, by their number.
     """
 
-    pieces: dict[int, list[_Piece]] = field(default_factory=dict)
+    pieces: dict[int, list[Piece]] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
 
     def of(self, tag: int) -> Found:
@@ -108,19 +110,14 @@ def read_fields(buffer: Buffer, spans: Spans, shape: Shape) -> Fields:
         return found
     lanes = _Lanes(buffer, spans, found, shape.wanted)
     lanes.read()
-    pieces: dict[int, list[tuple[int, int, int, int]]] = {}
+    single = SingleReader(buffer, shape, found.pieces)
     for lane in sorted(lanes.left):
         owner = int(spans.owners[lane])
         try:
-            for tag, at, value, end in walk(buffer, int(lanes.at[lane]), int(spans.ends[lane]), shape):
-                if tag in shape.wanted:
-                    pieces.setdefault(tag, []).append((owner, at, value, end))
+            single.read(owner, int(lanes.at[lane]), int(spans.ends[lane]))
         except BrokenError as exc:
             found.broken.setdefault(owner, str(exc))
-    for tag, rows in pieces.items():
-        owners, starts, values, ends = zip(*rows, strict=True)
-        signed = np.array(values, np.uint64).view(np.int64)
-        found.pieces.setdefault(tag, []).append((np.array(owners), np.array(starts), signed, np.array(ends)))
+    single.write_down()
     return found
 
 
@@ -139,7 +136,10 @@ class _Lanes:
         self._tags, self._behind = self._next(self.at, spans.ends)
 
     def read(self) -> None:
-        while len(self._tags) and (tag := int(self._tags.min())) != _DONE:
+        for _ in range(_MOST_ROUNDS):
+            tag = int(self._tags.min())
+            if tag == _DONE:
+                return
             same = self._tags == tag
             lanes = np.flatnonzero(same)
             kind = tag & 7
@@ -147,6 +147,7 @@ class _Lanes:
                 self._leave(lanes)
             else:
                 self._field(tag, kind, lanes)
+        self._leave(np.flatnonzero(self._tags != _DONE))
 
     def _field(self, tag: int, kind: int, lanes: Numbers) -> None:
         everywhere = len(lanes) == len(self._tags)
@@ -183,14 +184,7 @@ class _Lanes:
         return at, at + FIXED_SIZES[kind], None
 
     def _next(self, at: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the tags at positions, and where they end; zero of one of more than two bytes."""
-        first = self._buffer.data[at]
-        tags, behind = first.astype(np.int64), at + 1
-        more = first >= 0x80
-        if more.any():
-            second = self._buffer.data[behind].astype(np.int64)
-            tags = np.where(more, np.where(second < 0x80, tags & 0x7F | second << 7, 0), tags)
-            behind += more
+        tags, behind = tags_at(self._buffer, at)
         tags[at >= ends] = _DONE
         return tags, behind
 

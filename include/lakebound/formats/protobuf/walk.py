@@ -1,8 +1,6 @@
-"""Fields of one message after the other, and what is wrong with its bytes. Pure."""
+"""One field after the other, and what is wrong with the bytes. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from lakebound.formats.protobuf.buffer import Buffer
 from lakebound.formats.protobuf.shape import Shape
@@ -20,44 +18,37 @@ class BrokenError(Exception):
     """Bytes are no message; the text says why."""
 
 
-def walk(buffer: Buffer, at: int, end: int, shape: Shape) -> Iterator[tuple[int, int, int, int]]:
-    """Yield tag, position, value and end of each field of a message.
+def field_at(buffer: Buffer, at: int, end: int, shape: Shape) -> tuple[int, int, int, int, int]:
+    """Return tag, position, value and end of the field that begins at a position, and where the next one begins.
 
     The value of a varint is its number, of any other field the position of its first byte; a group ends before its last tag.
 
     Args:
         buffer: The bytes.
-        at: Where the fields begin.
-        end: Where the message ends.
+        at: Where the field begins.
+        end: Where its message ends.
         shape: Which message it is.
 
     Raises:
-        BrokenError: The bytes are no message.
+        BrokenError: The bytes are no field.
     """
     raw = buffer.raw
-    while at < end:
-        tag = raw[at]
-        if 8 <= tag < 0x80 and tag & 7 == LENGTH and at + 2 + (size := raw[at + 1]) <= end and size < 0x80:
-            yield tag, at + 1, at + 2, at + 2 + size  # the usual one: number and size are short
-            at += 2 + size
-            continue
-        tag, at = _tag(buffer, at, end, shape)
-        if tag & 7 == VARINT:
-            found = buffer.varint(at, end)
-            if found is None:
-                raise BrokenError(f"{shape.told(tag >> 3)} breaks off, or is too long a number")
-            yield tag, at, found[0], found[1]
-            at = found[1]
-        elif tag & 7 == GROUP:
-            last, behind = _group(buffer, at, end, tag >> 3, shape)
-            yield tag, at, at, last
-            at = behind
-        elif tag & 7 == END:
-            raise BrokenError(f"{shape.told(tag >> 3)} ends, and has not begun")
-        else:
-            start, behind = _sized(buffer, tag, at, end, shape)
-            yield tag, at, start, behind
-            at = behind
+    tag = raw[at]
+    if 8 <= tag < 0x80 and tag & 7 == LENGTH and at + 2 + (size := raw[at + 1]) <= end and size < 0x80:
+        return tag, at + 1, at + 2, at + 2 + size, at + 2 + size  # the usual one: number and size are short
+    tag, at = _tag(buffer, at, end, shape)
+    if tag & 7 == VARINT:
+        found = buffer.varint(at, end)
+        if found is None:
+            raise BrokenError(f"{shape.told(tag >> 3)} breaks off, or is too long a number")
+        return tag, at, *found, found[1]
+    if tag & 7 == GROUP:
+        last, behind = _group(buffer, at, end, tag >> 3, shape)
+        return tag, at, at, last, behind
+    if tag & 7 == END:
+        raise BrokenError(f"{shape.told(tag >> 3)} ends, and has not begun")
+    start, behind = _sized(buffer, tag, at, end, shape)
+    return tag, at, start, behind, behind
 
 
 def _tag(buffer: Buffer, at: int, end: int, shape: Shape) -> tuple[int, int]:
