@@ -1,4 +1,4 @@
-"""Topics of Avro with a schema registry: all versions land, a new one needs no restart, and what does not fit loses nothing."""
+"""Topics whose records have schemas: all versions of a registry land without a restart, and what does not fit loses nothing."""
 
 from __future__ import annotations
 
@@ -178,3 +178,39 @@ def test_an_id_that_means_another_schema_now_is_no_longer_read(
             outcome = starter.start(pipeline).ended()
     assert outcome.verdict == "refused", outcome
     assert "another schema" in outcome.reason
+
+
+PROTO = """
+syntax = "proto3";
+package shop;
+import "parts/place.proto";
+message Order { int64 id = 1; Place place = 2; }
+"""
+PLACE = """
+syntax = "proto3";
+package shop;
+message Place { string city = 1; }
+"""
+
+
+def test_values_of_a_schema_file_land_by_executors_too(broker: Broker, topic: TopicMaker, tmp_path: Path) -> None:
+    name, journal = topic("filed"), Journal()
+    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    folder = tmp_path / "include" / "schemas" / "parts"
+    folder.mkdir(parents=True)
+    (folder.parent / "order.proto").write_text(PROTO)
+    (folder / "place.proto").write_text(PLACE)
+    value = {"format": "protobuf", "schema_file": "order.proto", "record": "shop.Order"}
+    plain = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane="cluster", freshness="200ms", value=value)
+    pipeline = registered(plain, "http://127.0.0.1:1", tmp_path)
+    for number in range(100):
+        place = b"\x0a\x01" + str(number % 10).encode()
+        content = b"\x08" + bytes([number]) + b"\x12" + bytes([len(place)]) + place
+        producer.send(name, content, rows=[{"id": number, "place": {"city": str(number % 10)}}])
+        producer.send(name, content[:-1])
+    producer.flush()
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_landed(journal.ends())
+        assert application.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
