@@ -2,4 +2,6 @@
 
 ``documents`` follows references between schemas, ``mapping`` gives each part its column, ``fitting`` says where records of one
 schema would be misread with the columns of another. Records themselves are read as any JSON (``lakebound.formats.json``).
+
+Other rooms import ``documents`` and ``mapping``.
 """
