@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka.schema_registry import Schema, SchemaReference
 from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
@@ -214,3 +217,52 @@ def test_values_of_a_schema_file_land_by_executors_too(broker: Broker, topic: To
         application.wait_landed(journal.ends())
         assert application.stop().verdict == "stopped"
     assert_exactly_once(pipeline, journal)
+
+
+def test_json_with_a_json_schema_and_a_reference_follows_the_registry(
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    name, journal = topic("registered"), Journal()
+    producer, context = JournalingProducer(broker.bootstrap_servers, journal), SerializationContext(name, MessageField.VALUE)
+    schema_registry.ask("PUT", f"config/{name}-value", {"compatibility": "NONE"})
+    place = {"type": "object", "properties": {"city": {"type": "string"}, "zip": {"type": ["integer", "null"]}}}
+    subject = schema_registry.subject("place")
+    schema_registry.client().register_schema(subject, Schema(json.dumps(place), "JSON"))
+    old = {"id": {"type": "integer"}, "place": {"$ref": "place.json"}, "at": {"type": "string", "format": "date"}}
+
+    def send(numbers: range, properties: Mapping[str, Any], values: Mapping[str, Any], row: Mapping[str, Any] | None) -> None:
+        """Send records of a schema with these properties; ``row`` is what the tables get of each, None: quarantine."""
+        text = json.dumps({"title": "Order", "type": "object", "required": ["id"], "properties": properties})
+        schema = Schema(text, "JSON", [SchemaReference("place.json", subject, 1)])
+        serialise = JSONSerializer(schema, schema_registry.client(), conf={"validate": False})
+        for number in numbers:
+            rows = [{"id": number, **row}] if row is not None else []
+            producer.send(name, serialise({"id": number, **values}, context), rows=rows)
+        producer.flush()
+
+    plain = make_pipeline(
+        tmp_path,
+        broker.bootstrap_servers,
+        name,
+        lane=ANY_LANE,
+        freshness="200ms",
+        value={"format": "json_schema", "registry": "shop"},
+    )
+    pipeline = registered(plain, schema_registry.url, tmp_path)
+    first = {"place": {"city": "Zürich", "zip": None}, "at": "2024-02-29"}
+    landed = {"place": first["place"], "at": date(2024, 2, 29), "note": None}
+    send(range(100), old, first, landed)
+    with applications() as starter:
+        application = starter.start(pipeline)
+        application.wait_landed(journal.ends())
+        send(range(100, 200), {**old, "note": {"type": "string"}}, {"note": "n"}, {"place": None, "at": None, "note": "n"})
+        application.wait_landed(journal.ends())
+        send(range(200, 250), old, first, landed)
+        send(range(250, 260), old, {"place": {"city": "Bern", "zip": "3000"}}, None)
+        # What the tables have as a date, this schema has as an array.
+        send(range(260, 270), {**old, "at": {"type": "array", "items": {"type": "string"}}}, {"at": []}, None)
+        application.wait_landed(journal.ends())
+        assert application.stop().verdict == "stopped"
+    assert_exactly_once(pipeline, journal)
+    reasons = pipeline.read(pipeline.spec.quarantine_table)["reason"].to_pylist()
+    assert sorted(reasons) == ["does_not_fit"] * 10 + ["schema_does_not_fit"] * 10
