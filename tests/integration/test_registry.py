@@ -13,16 +13,19 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from google.protobuf import descriptor_pb2, type_pb2
+from google.protobuf import api_pb2, descriptor_pb2, type_pb2
 from tests.support.registry.front import Front, front_of
 from tests.support.registry.server import SchemaRegistry
 
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import RegistryAnswerError, RegistryLoginError, RegistryUnavailableError
+from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.framing import schema_of
-from lakebound.formats.schemas import SchemaId
+from lakebound.formats.kinds import KnownSchemas, SchemaFormat, schema_reader
+from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
 from lakebound.registry.finder import SchemaFinder, StateKeeper
+from lakebound.registry.finding import Found
 from lakebound.spec.registry import RegistrySpec
 
 pytestmark = pytest.mark.integration
@@ -91,6 +94,44 @@ def test_what_a_protobuf_message_imports_comes_with_it(schema_registry: SchemaRe
     for one in found.references:
         assert one.schema.kind == "protobuf" and one.schema.text
     assert descriptor_pb2.DESCRIPTOR.name not in names
+
+
+def decoded(found: Found, values: list[bytes | None], reader: SchemaText, record: str | None = None) -> Decoded:
+    """Return what a decoder makes of values, with the schemas that were found of what they name."""
+    columns = schema_reader(reader.kind).columns_of(reader, record)
+    known = KnownSchemas(tuple(found.schemas.items()), tuple(found.refused.items()))
+    return SchemaFormat(columns, reader, record, known).decoder().decode(Records([None] * len(values), values))
+
+
+def test_records_of_two_versions_and_of_none_are_decoded_side_by_side(
+    schema_registry: SchemaRegistry, control: ControlFolder
+) -> None:
+    subject = schema_registry.subject("mixed")
+    narrow, wide = (AvroSerializer(schema_registry.client(), json.dumps(schema)) for schema in (ORDER, WIDER))
+    values = [narrow({"id": 1}, context(subject)), wide({"id": 2, "note": "é"}, context(subject))] * 3
+    values += [b"\x00\xff\xff\xff\xff\x02", b"\x03\x00" + bytes(17), None]
+    found = finder_of(schema_registry.url, control).find({id_in(value) for value in values[:-2]}, 60)
+    latest = client_of(schema_registry.url).version(subject)
+    assert latest is not None and latest.version == 2
+    result = decoded(found, values, latest.schema)
+    assert result.columns["id"].to_pylist() == [1, 2] * 3 and result.columns["note"].to_pylist() == ["", "é"] * 3
+    details = [result.problems[at].detail for at in (6, 7)]
+    assert "has no schema with this id" in details[0] and "AWS Glue's serialisers" in details[1]
+    assert set(result.problems) == {6, 7, 8}
+
+
+def test_a_nested_protobuf_message_is_decoded_with_all_that_it_imports(
+    schema_registry: SchemaRegistry, control: ControlFolder
+) -> None:
+    subject = schema_registry.subject("protobuf")
+    kind = api_pb2.Method  # the second message of its file
+    write = ProtobufSerializer(kind, schema_registry.client(), {"use.deprecated.format": False, "skip.known.types": False})
+    values = [write(kind(name=name, request_streaming=True), context(subject)) for name in ("a", "é")]
+    found = finder_of(schema_registry.url, control).find([id_in(values[0])], 60)
+    reader = found.schemas[id_in(values[0])]
+    result = decoded(found, values, reader, "google.protobuf.Method")
+    assert result.problems == {} and result.columns["name"].to_pylist() == ["a", "é"]
+    assert result.columns["request_streaming"].to_pylist() == [True, True]
 
 
 def test_references_are_resolved_by_those_of_avro_too(schema_registry: SchemaRegistry) -> None:

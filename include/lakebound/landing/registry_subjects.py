@@ -98,6 +98,7 @@ class RegistrySubjects:
 
     def close(self) -> None:
         """Close connections."""
+        self._finder.close()
         self._client.close()
 
     def _versions(self, subject: str) -> list[Version]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.kept_schemas import KeptSchemas, keep_schemas, read_kept_schemas
-from lakebound.errors import RegistryForbiddenError, RegistryUnavailableError, ReusedSchemaIdError
+from lakebound.errors import LakeboundError, RegistryUnavailableError, ReusedSchemaIdError
 from lakebound.formats.schemas import SchemaId, SchemaText
-from lakebound.registry.answers import UnusableSchemaError, cut
+from lakebound.registry.asking import Asker, Registry
 from lakebound.registry.finding import Answers, Found, Known, Late, found_of, ids_to_ask, reused_ids
 
 REFUSED_SECONDS = 60.0
@@ -20,26 +19,9 @@ REFUSED_SECONDS = 60.0
 AWAY_SECONDS = 15.0
 """So long a registry that was away is not asked whether known ids still mean the same."""
 MOST_REFUSED = 50_000
+MOST_CHECKED = 100
+"""Ids about which a registry is asked again at a time; of more, each in its turn."""
 _PER_DAY = 86_400.0
-_AT_ONCE = 8
-_AGAIN_SECONDS = 0.2
-_FEW = 20
-"""So few ids that a registry does not have are asked for twice: of several registries, one may be behind for a moment."""
-
-
-class Registry(Protocol):
-    """What is asked of a registry; ``RegistryClient`` is one."""
-
-    @property
-    def name(self) -> str:
-        """Its name in registries.yaml."""
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-
-    def schema(self, schema_id: SchemaId) -> SchemaText | None:
-        """Return a schema; None where there is none."""
 
 
 class Keeper(Protocol):
@@ -65,21 +47,6 @@ class StateKeeper:
     def keep(self, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
         """Keep schemas that were used."""
         keep_schemas(self.control, registry, schemas, now)
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What came of asking for one id: a schema, or the reason why there is none."""
-
-    schema: SchemaText | None
-    reason: str
-
-
-@dataclass
-class _Round:
-    """Of asking for many ids: the first error that says that the registry is away."""
-
-    away: RegistryUnavailableError | None = None
 
 
 @dataclass
@@ -109,22 +76,27 @@ class SchemaFinder:
             OSError: The state cannot be read.
         """
         self._registry, self._keeper, self._clock = registry, keeper, clock
+        self._asker = Asker(registry)
         kept = keeper.read(registry.name)
         self._memory = _Memory(dict(kept.schemas), dict(kept.used_at))
-        self._has_answered = False
+        self._checked_to = 0
+
+    def close(self) -> None:
+        """Ask the registry nothing more."""
+        self._asker.close()
 
     def find(self, ids: Iterable[SchemaId], deadline_seconds: float) -> Found:
         """Return the schemas of ids; new ones are kept with the state.
 
-        An id that was used before keeps the schema that it had, also while the registry is away, and when it has deleted it. It
-        is refused when the registry has another schema by it.
+        An id that was used before keeps the schema that it had, also while the registry is away or refuses the login, and when
+        it has deleted the schema. It is refused when the registry has another schema by it.
 
         Args:
             ids: What records say of their schemas.
             deadline_seconds: How long the registry may take for all of them together.
 
         Raises:
-            RegistryLoginError: The registry refuses the login.
+            RegistryLoginError: The registry refuses the login, and an id is unknown; as are the next three.
             RegistryForbiddenError: It lets its user read none.
             RegistryAnswerError: It is no registry with Confluent's API.
             MissingSecretError: A secret is not where registries.yaml says.
@@ -135,14 +107,19 @@ class SchemaFinder:
         asked = ids_to_ask(ids, known)
         if now < self._memory.away_until:
             asked = [one for one in asked if one not in known.schemas]
-        answers = self._ask(asked, deadline_seconds)
+        try:
+            answers = self._asker.ask(asked, deadline_seconds)
+        except LakeboundError:
+            if any(one not in known.schemas for one in asked):
+                raise
+            answers = Answers(unanswered=asked)  # Whether known ids still mean the same is asked again later.
         self._learn(answers, now)
         found = found_of(ids, self._known(now), answers, self._late(len(answers.unanswered), deadline_seconds))
         self._keep_used(found.schemas, now)
         return found
 
     def check(self, deadline_seconds: float) -> dict[SchemaId, str]:
-        """Ask whether the ids that this process has used still mean the same; return why not, by id. Called now and then.
+        """Ask whether ids that this process has used still mean the same; return why not, by id. Called now and then.
 
         Args:
             deadline_seconds: How long the registry may take for all of them together; those that it leaves out are not told.
@@ -152,8 +129,14 @@ class SchemaFinder:
         """
         now = self._clock()
         if now >= self._memory.away_until:
-            self._learn(self._ask(sorted(self._memory.checked, key=str), deadline_seconds), now)
+            self._learn(self._asker.ask(self._next_to_check(), deadline_seconds), now)
         return dict(self._memory.reused)
+
+    def _next_to_check(self) -> list[SchemaId]:
+        used = sorted(self._memory.checked, key=lambda one: (isinstance(one, str), f"{one:>12}"))
+        at = self._checked_to if self._checked_to < len(used) else 0
+        self._checked_to = at + MOST_CHECKED
+        return used[at : self._checked_to]
 
     def _known(self, now: float) -> Known:
         memory = self._memory
@@ -192,85 +175,3 @@ class SchemaFinder:
         )
         slow = f"no answer within {deadline_seconds:g} s for unknown schemas"
         return Late(reason, RegistryUnavailableError(name, self._registry.url, slow))
-
-    def _ask(self, ids: Collection[SchemaId], deadline_seconds: float) -> Answers:
-        """Ask for ids until the deadline, several at once.
-
-        Raises:
-            LakeboundError: The registry refuses; see ``find``.
-        """
-        if not ids:
-            return Answers()
-        ends, round_ = time.monotonic() + deadline_seconds, _Round()
-        pool = ThreadPoolExecutor(min(_AT_ONCE, len(ids)), thread_name_prefix="schema-registry")
-        try:
-            asked = {one: pool.submit(self._ask_one, one, round_) for one in ids}
-            self._wait(asked, ends)
-            missing = [one for one, future in asked.items() if _is_missing(future)]
-            left = ends - time.monotonic() - _AGAIN_SECONDS
-            if missing and len(missing) <= _FEW and left > 0:
-                time.sleep(_AGAIN_SECONDS)
-                asked |= {one: pool.submit(self._ask_one, one, round_) for one in missing}
-                self._wait(asked, ends)
-            return self._gathered(asked)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _wait(self, asked: Mapping[SchemaId, Future[_Outcome]], ends: float) -> None:
-        """Return at the deadline, when all is answered, or soon after the registry turned out to be away."""
-        waiting = set(asked.values())
-        while waiting and (left := ends - time.monotonic()) > 0:
-            done, waiting = wait(waiting, left, FIRST_EXCEPTION)
-            if any(future.exception() is not None for future in done):
-                return
-
-    def _ask_one(self, schema_id: SchemaId, round_: _Round) -> _Outcome:
-        """Ask for one schema; of a registry that has turned out to be away no further one."""
-        if round_.away is not None:
-            raise round_.away
-        try:
-            schema = self._registry.schema(schema_id)
-        except RegistryUnavailableError as exc:
-            round_.away = exc
-            raise
-        except UnusableSchemaError as exc:
-            return _Outcome(None, f"Lakebound cannot use the schema: {cut(str(exc))}")
-        except RegistryForbiddenError as exc:
-            if not self._has_answered:
-                raise
-            return _Outcome(None, str(exc))
-        self._has_answered = self._has_answered or schema is not None
-        return _Outcome(schema, "" if schema is not None else _no_schema(self._registry.name, schema_id))
-
-    def _gathered(self, asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
-        schemas: dict[SchemaId, SchemaText] = {}
-        refused: dict[SchemaId, str] = {}
-        unanswered: list[SchemaId] = []
-        away: RegistryUnavailableError | None = None
-        for one, future in asked.items():
-            error = future.exception() if future.done() and not future.cancelled() else None
-            if error is not None and not isinstance(error, RegistryUnavailableError):
-                raise error
-            away = away or error
-            outcome = future.result() if future.done() and error is None else None
-            if outcome is None:
-                unanswered.append(one)
-            elif outcome.schema is None:
-                refused[one] = outcome.reason
-            else:
-                schemas[one] = outcome.schema
-        return Answers(schemas, refused, away, unanswered)
-
-
-def _is_missing(future: Future[_Outcome]) -> bool:
-    return future.done() and future.exception() is None and future.result().schema is None
-
-
-def _no_schema(registry: str, schema_id: SchemaId) -> str:
-    said = f"the schema registry {registry!r} has no schema with this id"
-    if schema_id != 0:
-        return said
-    return (
-        f"{said}: ids begin with 1. Apicurio's serialisers write ids of eight bytes, which begin like this, unless they are "
-        f"set to write Confluent's"
-    )

@@ -13,7 +13,7 @@ from lakebound.errors import RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId, SchemaText
 
 MANY_IDS = 100
-"""So many unknown ids at once no producer makes that has registered its schemas; a few are waited for."""
+"""More unknown ids at once come from random bytes, not from producers that register schemas; fewer are waited for."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ def found_of(ids: Iterable[SchemaId], known: Known, answers: Answers, late: Late
             schemas[one] = known.schemas.get(one) or answers.schemas[one]
         else:
             left.append(one)
-    if answers.away is None and len(left) > MANY_IDS:
+    has_answered = bool(answers.schemas or answers.refused)
+    if answers.away is None and has_answered and len(left) > MANY_IDS:
         return Found(schemas, {**refused, **dict.fromkeys(left, late.reason)})
     return Found(schemas, refused, (answers.away or late.error) if left else None)
 

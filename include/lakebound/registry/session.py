@@ -88,15 +88,16 @@ class RegistrySession:
         headers |= self._login()
         timeout = self._spec.request_timeout_seconds
         ends = time.monotonic() + timeout
-        request = self._client.build_request(
-            "GET", f"{self._spec.url}/{path}", params=dict(parameters), headers=headers, timeout=timeout
-        )
+        url = f"{self._spec.url}/{path}"
         try:
+            request = self._client.build_request("GET", url, params=dict(parameters), headers=headers, timeout=timeout)
             answer = self._client.send(request, stream=True)
             try:
                 body = self._bounded(answer, ends)
             finally:
                 answer.close()
+        except (httpx.InvalidURL, UnicodeError) as exc:
+            raise self.refusal(f"its address names no host: {cut(str(exc))}") from None
         except (httpx.TransportError, OSError) as exc:
             raise self._transport_error(exc) from None
         return self._judged(answer, body, what)

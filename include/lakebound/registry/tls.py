@@ -54,7 +54,7 @@ def _certificates(file: str | None, field: str) -> str | None:
     except UnusableFileError as exc:
         raise NamedFileError(field, f"{file}: {exc}") from None
     try:
-        ssl.create_default_context(cadata=text)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError):
         raise NamedFileError(field, f"{file}: it has no certificate that can be read (PEM)") from None
     return text

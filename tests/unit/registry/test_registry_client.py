@@ -186,6 +186,18 @@ def test_a_registry_that_is_away_is_an_outage(url: str) -> None:
     assert caught.value.passes and url in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "host", ["a" * 64 + ".example", "xn--", "a..b", "-", "_", "%", "[::1]", "[fe80::1%25lo]", "256.1.1.1", "1"]
+)
+def test_any_host_gives_an_error_in_words(host: str) -> None:
+    try:
+        spec = RegistrySpec.model_validate({"url": f"http://{host}:1", "request_timeout_seconds": 1})
+    except ValueError:
+        return
+    with pytest.raises((RegistryUnavailableError, RegistryAnswerError)):
+        RegistryClient("company", spec).schema(1)
+
+
 def test_an_address_that_does_not_speak_tls_is_told() -> None:
     with answering(lambda path: said(SCHEMA)) as server:
         url = server.url.replace("http:", "https:")

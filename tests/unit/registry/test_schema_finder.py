@@ -173,6 +173,16 @@ def test_a_refusal_of_the_registry_is_raised(error: LakeboundError) -> None:
         make(Registry({1: error})).find([1], 5)
 
 
+def test_known_schemas_are_found_while_the_registry_refuses_the_login() -> None:
+    error = RegistryLoginError("company", "u", "no", "password")
+    registry = Registry({1: error, 2: error})
+    finder = make(registry, Keeper({1: A}))
+    assert finder.find([1], 5).schemas == {1: A}
+    with pytest.raises(RegistryLoginError):
+        finder.find([1, 2], 5)
+    assert finder.find([1], 5).schemas == {1: A}
+
+
 def test_one_schema_that_may_not_be_read_stops_nobody_who_may_read_others() -> None:
     registry = Registry({1: A, 2: RegistryForbiddenError("company", "u", "schema 2", "status 403")})
     finder = make(registry)
@@ -205,6 +215,45 @@ def test_a_registry_that_is_too_slow_for_one_id_is_an_outage() -> None:
     assert (found.schemas, found.refused) == ({}, {}) and found.away is not None and "within 0.2 s" in str(found.away)
 
 
+def test_many_ids_and_a_registry_that_says_nothing_are_an_outage_and_no_refusal() -> None:
+    registry, hold = Registry({1: A}), threading.Event()
+
+    def wait(schema_id: SchemaId) -> None:
+        hold.wait(10)
+
+    registry.before = wait
+    finder = make(registry)
+    found = finder.find(range(5000), 0.2)
+    assert (found.schemas, found.refused) == ({}, {}) and found.away is not None
+    hold.set()
+    assert finder.find([1], 5).schemas == {1: A}
+
+
+def test_an_answer_that_comes_after_the_deadline_is_there_the_next_time() -> None:
+    registry, hold = Registry({1: A}), threading.Event()
+
+    def wait(schema_id: SchemaId) -> None:
+        hold.wait(10)
+
+    registry.before = wait
+    finder = make(registry)
+    for _ in range(3):
+        assert finder.find([1], 0.05).away is not None
+    assert registry.asked == [1]
+    hold.set()
+    assert finder.find([1], 5).schemas == {1: A} and registry.asked == [1]
+
+
+def test_each_id_is_checked_in_its_turn() -> None:
+    registry = Registry(dict.fromkeys(range(1, 251), A))
+    finder = make(registry)
+    finder.find(range(1, 251), 30)
+    registry.schemas[240] = B
+    registry.asked.clear()
+    assert [len(finder.check(30)) for _ in range(4)] == [0, 0, 1, 1]
+    assert sorted(registry.asked[:250], key=int) == [*range(1, 251)]
+
+
 def test_a_registry_that_goes_away_is_not_asked_for_all_the_others() -> None:
     registry = Registry()
     registry.schemas = dict.fromkeys(range(5000), AWAY)
@@ -233,7 +282,7 @@ def test_each_id_has_one_fate(ids: list[SchemaId], kept: set[int], there: set[in
     assert {one for one in ids if one in kept | there} <= set(found.schemas)
     assert all(found.schemas[one] is A for one in ids if one in kept), "a known id never changes its schema"
     assert (found.away is not None) == bool(left)
-    assert not left or is_away or len(left) <= MANY_IDS
+    assert not left or is_away or len(left) <= MANY_IDS or not (answers.schemas or answers.refused)
     assert not (is_away and set(found.refused) - gone), "a registry that is away is no reason for a refusal"
 
 
