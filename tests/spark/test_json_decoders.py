@@ -59,7 +59,7 @@ VALUES += [json.dumps({"id": "a", name: text}).encode() for name in ("at", "day"
 
 def by_executors(session: SparkSession, decoder: Decoder | SparkDecoder, values: list[bytes | None]) -> dict[int, Any]:
     """What becomes of each value: the row as text, or reason and detail."""
-    rows = [(b"key", value, "orders", 0, offset, None, 0) for offset, value in enumerate(values)]
+    rows = [(b"key", value, "orders", 0, offset, None, 0, None) for offset, value in enumerate(values)]
     frame = session.createDataFrame(rows, KAFKA_SCHEMA).repartition(2)
     found = decoder.decode(frame).select("_kafka.offset", PROBLEM, "_parsed.*").toArrow()
     bad = found.filter(pc.is_valid(found[PROBLEM])).select(["offset", PROBLEM]).to_pylist()
