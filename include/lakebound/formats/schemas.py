@@ -7,11 +7,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import pyarrow as pa
+# Whatever reads a pipeline's YAML imports this module, and Arrow takes a third of a second.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from lakebound.formats.contract import Decoded
+    from lakebound.formats.contract import Decoded
 
 SchemaKind = Literal["avro", "protobuf", "json_schema"]
 """Formats whose values have a schema of their own."""

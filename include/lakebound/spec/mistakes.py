@@ -108,6 +108,16 @@ def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
     return None, keys
 
 
+def _tag_words(kind: str, context: Mapping[str, Any], keys: Keys) -> tuple[Keys, str]:
+    """Return the field that says which of several kinds is meant, and what it may say."""
+    field = str(context["discriminator"]).strip("'")
+    known = _FORMATS.get(str(keys[0])) or str(context.get("expected_tags", "")).replace("'", "")
+    if kind == "union_tag_not_found":
+        return (*keys, field), f"is missing: {known}" if known else "is missing"
+    instead = ways_out.of_format(context.get("tag"))
+    return (*keys, field), f"must be {known}{f'; {instead}' if instead else ''}"
+
+
 def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseModel]) -> tuple[Keys, str]:
     kind, context = detail["type"], detail.get("ctx") or {}
     if (secret := secret_keys(keys)) and kind != "value_error":
@@ -116,11 +126,8 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
     if kind == "extra_forbidden":
         reason = refused_setting(str(keys[-1])) if keys[:-1] == _CLIENT else None
         return keys, f"cannot be set: {reason}" if reason else _unknown_key(keys, tag, model)
-    if kind == "union_tag_not_found":
-        return (*keys, "format"), f"is missing: {_FORMATS[str(keys[0])]}"
-    if kind == "union_tag_invalid":
-        instead = ways_out.of_format(context.get("tag"))
-        return (*keys, "format"), f"must be {_FORMATS[str(keys[0])]}{f'; {instead}' if instead else ''}"
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return _tag_words(kind, context, keys)
     if kind in _SHAPES:
         return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
     if kind in _FIXED:

@@ -10,7 +10,6 @@ from pydantic import Field, JsonValue, PrivateAttr, StringConstraints, field_val
 from lakebound.formats.schemas import ReadSchemas, SchemaKind
 from lakebound.frozen import Frozen
 from lakebound.spec.ddl import ddl_mistakes
-from lakebound.spec.json_schema import to_ddl
 from lakebound.spec.table import NAME
 
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
@@ -38,6 +37,8 @@ class JsonColumns(Frozen):
         """Work the columns out of a JSON Schema; a spec that was read already has both, and they agree."""
         if not isinstance(body, dict) or not isinstance(body.get("json_schema"), dict):
             return body
+        from lakebound.spec.json_schema import to_ddl  # imports Arrow, which few pipelines need here
+
         columns = to_ddl(body["json_schema"])
         if body.get("schema", columns) != columns:
             raise ValueError("give either schema or json_schema")

@@ -15,20 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound_spark.batch.observation import watch
 
-REASONS = (
-    "null_value",
-    "unreadable_key",
-    "empty_value",
-    "not_utf8",
-    "not_an_object",
-    "malformed_json",
-    "missing_field",
-    "does_not_fit",
-    "unknown_field",
-    "transform",
-)
+REASONS = DECODER_REASONS
 """Every reason that a decoder or a check gives."""
 
 _OF_PARTS = ("empty_value", "not_utf8", "not_an_object", "malformed_json", "missing_field", "does_not_fit")

@@ -72,6 +72,7 @@ RULES: dict[str, Rule] = {
                 "value.json_schema",
                 "value.ignored_fields",
                 "value.subject",
+                *("key.as", "key.columns", "key.schema", "key.json_schema", "headers.as", "headers.name"),
                 "value.record",
                 "approvers",
                 "owners",
@@ -181,8 +182,12 @@ def bodies() -> Iterator[dict[str, Any]]:
     yield copy.deepcopy(WHOLE)
     yield copy.deepcopy({**WHOLE, "connection": {**WHOLE["connection"], "sasl": _TOKENS}})
     small = {key: WHOLE[key] for key in ("pipeline", "topics", "connection", "freshness", "tables")}
-    yield copy.deepcopy({**small, "value": {"format": "avro", "registry": "shop", "subject": "orders", "record": "a.Order"}})
-    yield copy.deepcopy({**small, "value": {"format": "protobuf", "schema_file": "order.proto", "record": "a.Order"}})
+    small["headers"] = [{"name": "trace-id", "as": "trace_id", "type": "STRING"}]
+    whole_key, its_fields = {"format": "string", "as": "order_key"}, {"format": "json", "schema": "a STRING", "columns": ["a"]}
+    registered = {"format": "avro", "registry": "shop", "subject": "orders", "record": "a.Order"}
+    of_a_file = {"format": "protobuf", "schema_file": "order.proto", "record": "a.Order"}
+    yield copy.deepcopy({**small, "key": whole_key, "value": registered})
+    yield copy.deepcopy({**small, "key": its_fields, "value": of_a_file})
 
 
 def parts_for(field: str) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
 
 from lakebound import formats
+from lakebound.formats import registered
 from lakebound.formats.contract import Records
 from lakebound_spark.batch import bad_reasons, tombstones
 from lakebound_spark.batch.bad_reasons import REASONS, column_names, reasons_of, short_reason
@@ -63,7 +64,12 @@ def test_no_value_of_a_record_is_in_a_reason(record: dict[str, object]) -> None:
 def test_every_reason_that_the_code_gives_is_known() -> None:
     folder = Path(bad_reasons.__file__).parent
     given = {word for path in folder.glob("*.py") for word in re.findall(r'f?"([a-z_0-9]+)\\t', path.read_text())}
-    pages = Path(str(formats.__file__)).parent.rglob("*.py")
-    given |= {word for path in pages for word in re.findall(r'Problem\(\s*"([a-z_0-9]+)"', path.read_text())}
-    assert len(given) >= 8
+    for path in Path(str(formats.__file__)).parent.rglob("*.py"):
+        text = path.read_text()
+        named = dict(re.findall(r'^([A-Z_]+) = "([a-z_0-9]+)"$', text, re.MULTILINE))
+        for word, name in re.findall(r'Problem\(\s*(?:"([a-z_0-9]+)"|([A-Z_]+)\b)', text):
+            given.add(word or named.get(name, ""))
+    given |= {registered.NO_SCHEMA_ID, registered.UNKNOWN_SCHEMA, registered.DOES_NOT_FIT}
+    given.discard("")  # a constant that another module names
+    assert len(given) >= 12
     assert given | {tombstones.REASON} == set(REASONS)
