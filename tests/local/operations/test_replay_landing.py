@@ -26,7 +26,7 @@ from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
 from lakebound.tables.schema_change import Addition, SchemaPlan
 from lakebound.tables.table import Table, open_table
-from lakebound_spark.backfill import job
+from lakebound_spark.backfill import job, planning
 from lakebound_spark.backfill.coverage_decides import replay
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
@@ -149,7 +149,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr(replaying, "KafkaFacts", FakeKafka)
     monkeypatch.setattr(replaying, "make_lander", fake_lander)
     monkeypatch.setattr(job, "make_session", lambda _: FakeSession())
-    monkeypatch.setattr(replaying, "plan_pipeline", lambda *_: FakePlan(made.spec, SCHEMA))
+    monkeypatch.setattr(planning, "plan_pipeline", lambda *_: FakePlan(made.spec, SCHEMA))
     without_waits(monkeypatch)
     return made
 
@@ -258,7 +258,7 @@ def test_a_column_that_a_rewind_takes_away_meanwhile_ends_it(scene: Scene, monke
     before = delta.read_ledger()
     add_note(scene)
     plan = FakePlan(scene.spec, SCHEMA.append(pa.field("note", pa.string())))
-    monkeypatch.setattr(replaying, "plan_pipeline", lambda *_: plan)
+    monkeypatch.setattr(planning, "plan_pipeline", lambda *_: plan)
 
     def rewind() -> None:
         reset = local_tables.draft(0, 0, kind="reset", epoch=2).model_copy(update={"coverage": before.coverage})
