@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Headers = Sequence[tuple[str, bytes | None]]
+"""Of one record, in their order: names, of which some may be equal, and values."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Records:
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
-    headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None
+    headers: Sequence[Headers] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ indexes, stands behind it in the header, too.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from typing import Final, Literal
 
+from lakebound.formats.contract import Headers
 from lakebound.formats.schemas import SchemaId
 
 KEY_HEADER: Final = "__key_schema_id"
@@ -21,7 +21,6 @@ _NUMBER_BYTES, _GUID_BYTES = 5, 17
 _GLUE, _GLUE_COMPRESSIONS, _GLUE_BYTES = 3, (0, 5), 18
 _FOREIGN = {b"\xc3\x01": "Avro's single-object encoding", b"Obj\x01": "the head of an Avro file"}
 Header = Literal["__key_schema_id", "__value_schema_id"]
-Headers = Sequence[tuple[str, bytes | None]]
 
 
 def number_at_start(value: bytes) -> int | None:

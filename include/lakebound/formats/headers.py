@@ -13,11 +13,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from lakebound.formats.contract import Decoded, Problem, Records, ValueDecoder
+from lakebound.formats.contract import Decoded, Headers, Problem, Records, ValueDecoder
 from lakebound.formats.plain import NOT_UTF8, text_column
 
 HeaderKind = Literal["STRING", "BINARY", "BIGINT", "INT"]
-Headers = Sequence[tuple[str, bytes | None]]
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("name", pa.string()), pa.field("value", pa.binary())])))
 """All headers of a record, in their order."""
 DOES_NOT_FIT = "does_not_fit"

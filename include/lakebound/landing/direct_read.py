@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException, Message, TopicPartition
 
 from lakebound.errors import KafkaForbiddenError, LakeboundError
+from lakebound.formats.contract import Headers
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.landing.kafka_errors import who
 from lakebound.landing.kafka_settings import consumer_config
@@ -43,9 +44,6 @@ _MOST_AHEAD_BYTES = 32 * 1024 * 1024
 
 class DirectReadRefusedError(Exception):
     """The range was not read; nothing was changed."""
-
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 
 class HasHeaders(Protocol):

@@ -96,11 +96,6 @@ class RegistrySubjects:
             raise found.away
         return {**found.schemas, **found.refused}
 
-    def close(self) -> None:
-        """Close connections."""
-        self._finder.close()
-        self._client.close()
-
     def _versions(self, subject: str) -> list[Version]:
         numbers = self._client.versions(subject, deleted=True)
         if not numbers:

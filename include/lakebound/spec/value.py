@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, PrivateAttr, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, StringConstraints, field_validator, model_validator
 
 from lakebound.formats.schemas import ReadSchemas, SchemaKind
 from lakebound.frozen import Frozen
@@ -18,12 +18,21 @@ FieldPath = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """A field of a JSON record: its name, or the dotted path to it."""
 
 
+def _checked(schema: str) -> str:
+    if mistakes := ddl_mistakes(schema):
+        raise ValueError("; ".join(mistakes))
+    return schema
+
+
+Ddl = Annotated[str, StringConstraints(min_length=1), AfterValidator(_checked)]
+"""Columns as Spark DDL, of types that a table can have."""
+
+
 class JsonColumns(Frozen):
     """Columns of JSON objects: in a schema as DDL, or as JSON Schema."""
 
-    value_schema: str = Field(
+    value_schema: Ddl = Field(
         alias="schema",
-        min_length=1,
         description="Columns as Spark DDL. Every record must have a value for each NOT NULL column.",
     )
     json_schema: dict[str, JsonValue] | None = Field(
@@ -43,14 +52,6 @@ class JsonColumns(Frozen):
         if body.get("schema", columns) != columns:
             raise ValueError("give either schema or json_schema")
         return {**body, "schema": columns}
-
-    @field_validator("value_schema")
-    @classmethod
-    def _types(cls, schema: str) -> str:
-        mistakes = ddl_mistakes(schema)
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return schema
 
 
 class JsonValueSpec(JsonColumns):
@@ -120,10 +121,9 @@ class SchemaValueSpec(Frozen):
         description="Instead of a registry: the file with the schema, in the folder schemas beside that of the pipelines, such "
         "as order.avsc. Values have nothing around them.",
     )
-    value_schema: str | None = Field(
+    value_schema: Ddl | None = Field(
         default=None,
         alias="schema",
-        min_length=1,
         description="Columns that are landed, as Spark DDL, by the names of the fields. Default: all that the schema has; the "
         "tables then follow its versions.",
     )
@@ -162,14 +162,6 @@ class SchemaValueSpec(Frozen):
             raise ValueError(f"{file!r} is not a path in the folder 'schemas', such as order.avsc or shop/order.proto")
         return file
 
-    @field_validator("value_schema")
-    @classmethod
-    def _types(cls, schema: str | None) -> str | None:
-        mistakes = ddl_mistakes(schema) if schema is not None else ()
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return schema
-
     def subject_of(self, topic: str, part: Literal["key", "value"] = "value") -> str:
         """Return the subject of a topic's keys or values in the registry."""
         if self.subject is not None:
@@ -179,27 +171,9 @@ class SchemaValueSpec(Frozen):
         return f"{topic}-{self.record}" if self.subject_strategy == "topic_record_name" else str(self.record)
 
 
-class AvroValueSpec(SchemaValueSpec):
-    """Values are Avro."""
-
-    format: Literal["avro"]
-
-
-class ProtobufValueSpec(SchemaValueSpec):
-    """Values are Protobuf messages."""
-
-    format: Literal["protobuf"]
-
-
-class JsonSchemaValueSpec(SchemaValueSpec):
-    """Values are JSON, and a registry has their JSON Schema."""
-
-    format: Literal["json_schema"]
-
-
 PlainValueSpec = BytesValueSpec | StringValueSpec
 """Values that are one column."""
 ValueSpec = Annotated[
-    JsonValueSpec | AvroValueSpec | ProtobufValueSpec | JsonSchemaValueSpec | BytesValueSpec | StringValueSpec,
+    JsonValueSpec | SchemaValueSpec | BytesValueSpec | StringValueSpec,
     Field(discriminator="format"),
 ]

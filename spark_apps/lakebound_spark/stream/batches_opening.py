@@ -132,18 +132,17 @@ class OpenedBatches:
             SchemaChangedError: Somebody else has changed the columns of one.
             LakeboundError: The registry of the schemas is away.
         """
-        reopen(self.targets, self.quarantine)
         if self.wanted_schemas:
             self.opening.schemas.learn(self.wanted_schemas)
             self.wanted_schemas = frozenset()
-        if not self.opening.schemas.has_newer:
+        newer = _followed(self.opening, self.writer) if self.opening.schemas.has_newer else None
+        reopen(self.targets, self.quarantine)
+        if newer is None:
             self._settled.check_columns()
             return
-        settled = _followed(self.opening, self.writer)
-        reopen(self.targets, self.quarantine)
         self.lander.close()
-        self._settled = settled
-        self.assembly = _assemble(self.opening, settled, self.targets)
+        self._settled = newer
+        self.assembly = _assemble(self.opening, newer, self.targets)
         self.lander = _lander(self.opening, self.assembly, self.targets, self.quarantine, self.writer)
         self.show_searches(self.tell_search)
 

@@ -86,7 +86,6 @@ class LandingStream:
         self._verifier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify")
         self._error: Exception | None = None
         self._query: Future[StreamingQuery] = Future()
-        self._rounds = Rounds(run, opened.lander)
         self._position: NextOffsets = {}
         self._planned: NextOffsets = {}
         self._lane: Lane | None = None

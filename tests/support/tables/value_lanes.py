@@ -13,7 +13,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 
-from lakebound.formats.headers import Headers, headers_array
+from lakebound.formats.contract import Headers
+from lakebound.formats.headers import headers_array
 from lakebound.landing.direct_read import GivenHeaders, RecordColumns
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, new_commit_id

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.quarantine_samples import MOST_REASONS, QuarantineSample
-from lakebound.formats.headers import Headers
+from lakebound.formats.contract import Headers
 from lakebound.landing.sample_recorder import SampleRecorder
 from lakebound_spark.batch import quarantine_sampling
 from lakebound_spark.batch.quarantine_sampling import QuarantineSampling

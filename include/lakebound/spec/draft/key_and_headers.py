@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from lakebound.formats.contract import Headers
 from lakebound.spec.draft.inference import ddl_name, infer, is_object
 from lakebound.spec.draft.unknown_fields import in_yaml
 
-Headers = Sequence[tuple[str, bytes | None]]
 MOST_HEADERS = 20
 """That are named, the most frequent first; a topic may have many, and with them ids that differ from record to record."""
 _SUFFIX = "_of_record"
