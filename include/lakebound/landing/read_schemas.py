@@ -165,6 +165,9 @@ class SchemaBook:
             except (SchemaChangedError, TransformRefusedError) as exc:
                 if not self.pass_over_newest(first_line(exc)):
                     raise
+            except BaseException:
+                self._read = None  # Nothing was settled with it: whoever tries again must not take it for what is in use.
+                raise
 
     def pass_over_newest(self, reason: str) -> bool:
         """Read on with older versions, because the tables cannot follow the newest; return whether there is an older one.

@@ -143,3 +143,22 @@ def test_a_schema_without_columns_is_refused_by_name() -> None:
         _ = SchemaBook(pipeline(), {}, Subjects([SchemaText("avro", "{")])).spec
     assert issubclass(SchemaRefusedError, LakeboundError)
     assert SchemaRefusedError.is_refusal
+
+
+def test_newer_schemas_that_could_not_be_settled_are_still_newer() -> None:
+    """Such as when a commit failed: the next query must not go on with the tables' old columns."""
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    assert book.followed(lambda spec: spec.pipeline) == "orders"
+    assert not book.has_newer
+    subjects.schemas.append(avro("a", "b"))
+    book.learn({2})
+
+    def fails(spec: PipelineSpec) -> None:
+        raise OSError("the store is away")
+
+    with pytest.raises(OSError, match="away"):
+        book.followed(fails)
+    assert book.has_newer
+    assert book.followed(lambda spec: columns(book)) == ["a", "b"]
+    assert not book.has_newer
