@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from tests.support.catalogs.postgresql import PostgreSQL
     from tests.support.registry.server import SchemaRegistry
 
+BEHIND_AIRFLOW = 5
+"""Niceness of the processes that have other tests first: beside one of them, Airflow gets three quarters of a core."""
+_first_test: list[str] = []
 MARKERS = ("local", "enumeration", "spark", "airflow", "integration", "chaos")
 
 
@@ -86,6 +89,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         sums.update({name: value for name, value in report.user_properties if name.startswith("readers ")})
     if sums:
         terminalreporter.write_line(", ".join(f"{value:,} {name.removeprefix('readers ')}" for name, value in sums.items()))
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """The process with the tests of Airflow goes before the others: it mostly waits, and Airflow has deadlines of its own."""
+    if "PYTEST_XDIST_WORKER" in os.environ and not _first_test:
+        _first_test.append(nodeid)
+        if not nodeid.startswith("tests/airflow/"):
+            os.nice(BEHIND_AIRFLOW)
 
 
 @pytest.fixture(autouse=True)

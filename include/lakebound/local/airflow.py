@@ -33,7 +33,9 @@ from lakebound.local.ports_file import read_ports, write_ports
 from lakebound.settings import Settings
 from lakebound.spec.maintenance import MAINTENANCE_POOL
 
-START_DEADLINE_SECONDS = 180.0
+START_DEADLINE_SECONDS = 600.0
+"""A process that ends is noticed at once: this only ends the wait for one that hangs. 180 s were not enough on a slow machine
+whose two cores were busy."""
 STOP_DEADLINE_SECONDS = 40.0
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
@@ -181,7 +183,8 @@ class Airflow:
         deadline = time.monotonic() + deadline_seconds
         processes.wait_until(self._accepts, deadline_seconds, what)
         with self.client() as client:
-            # The first request to the API of the tasks takes the server many seconds, longer than a task waits.
+            # The first request to the API of the tasks takes the server many seconds, longer than a task waits. The scheduler
+            # waits for it, too (lakebound_airflow.standalone): nothing is healthy before.
             with contextlib.suppress(AirflowAnswerError):
                 client.warm_execution_api(timeout_seconds=(deadline - time.monotonic()) / 2)
             left = deadline - time.monotonic()

@@ -18,7 +18,8 @@ from lakebound.landing.kafka_clients import make_admin
 from lakebound.local.broker_config import BrokerPorts, SaslUser, log4j2_properties, server_properties
 from lakebound.local.ports_file import read_ports, write_ports
 
-START_DEADLINE_SECONDS = 90.0
+START_DEADLINE_SECONDS = 300.0
+"""A process that ends is noticed at once: this only ends the wait for one that hangs."""
 STOP_DEADLINE_SECONDS = 30.0
 
 # A fixed id: the data folder belongs to this cluster, and to no other.
