@@ -95,11 +95,13 @@ def test_a_key_and_headers_that_come_later_land_and_quarantine_keeps_those_of_be
         after = changed(before, value=optional, key=key, headers=HEADERS, **new)
         second = starter.start(after)
         second.wait_running()
-        send(broker, name, AFTER)
-        second.wait_landed({name: {0: len(BEFORE) + len(AFTER)}})
-        assert second.progress is not None
-        assert second.progress.lane == ("cluster" if lane == "cluster" else "driver")
+        landed_until = len(BEFORE)
+        for records in (AFTER[:2], AFTER[2:]):  # where Spark reads, the first batch of an application is the cluster's
+            send(broker, name, records)
+            landed_until += len(records)
+            second.wait_landed({name: {0: landed_until}})
         assert second.stop().verdict == "stopped"
+    assert after.lanes() == {"direct": {"driver"}, "driver": {"cluster", "driver"}, "cluster": {"cluster"}}[lane]
     landed: dict[int, Row] = {
         0: (None, 1, None, None, None),
         5: ("c", 2, "z", None, AFTER[0][2]),

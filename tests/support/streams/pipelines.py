@@ -21,6 +21,7 @@ from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
+from lakebound.tables.table import open_table
 from tests.oracle import (
     Judgement,
     judge_quarantine,
@@ -97,6 +98,12 @@ class Pipeline:
             for topic, partition, offset in table_rows(self.read(table)):
                 ends[topic, partition] = max(ends.get((topic, partition), 0), offset + 1)
         return ends
+
+    def lanes(self) -> set[str]:
+        """Return who wrote the batches of its first table. It is the ledger that is read: the newest batch says little, because
+        the next lane depends on measured times."""
+        entries = open_table(self.spec.tables[0], self.places).entries()
+        return {committed.entry.lane for committed in entries if committed.entry.lane}
 
     def judge(self, journal: Journal) -> list[Judgement]:
         """Return the oracle's judgement of each table and of the quarantine."""
