@@ -14,6 +14,7 @@ from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.support.airflow.page_routes import addresses
 from tests.support.airflow.real_stack import Stack, request_until_taken
 from tests.support.airflow.stack_folder import REPOSITORY
+from tests.support.waiting import HANGS_SECONDS
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(240)]
 
@@ -52,7 +53,7 @@ def test_the_page_says_what_status_says(stack: Stack) -> None:
     command = [sys.executable, "-c", "from lakebound.cli import app; app()", "status", "--json"]
     with stack.requests_of("guest") as requests:
         ran = subprocess.run(
-            command, env=stack.airflow.environment(), cwd=REPOSITORY, capture_output=True, text=True, timeout=120
+            command, env=stack.airflow.environment(), cwd=REPOSITORY, capture_output=True, text=True, timeout=HANGS_SECONDS
         )
         rows = {
             row["pipeline"]: row for row in requests.get(f"{URL_PREFIX}/api/overview").raise_for_status().json()["pipelines"]

@@ -22,7 +22,7 @@ from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.support.airflow.page_routes import addresses
 from tests.support.airflow.shown_pipelines import shown_settings
 from tests.support.streams.stand_ins import ORDERS
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -73,7 +73,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     }
     (folder / "dags").mkdir()
     for command in (["-m", "airflow", "db", "migrate"], ["-c", MAKE_USERS]):
-        ran = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=240)
+        ran = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=HANGS_SECONDS)
         assert ran.returncode == 0, ran.stderr[-3000:]
     with (folder / "server.log").open("w") as log:
         command = [sys.executable, "-m", "airflow", "api-server", "--port", str(port), "--host", "127.0.0.1", "--workers", "1"]
@@ -84,7 +84,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
+        process.wait(HANGS_SECONDS)
 
 
 def _is_up(address: str) -> bool:

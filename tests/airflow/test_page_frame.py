@@ -14,6 +14,7 @@ from lakebound_airflow.page.navigation import URL_PREFIX
 from tests.support.airflow.real_stack import Stack
 from tests.support.airflow.stack_folder import REPOSITORY
 from tests.support.live_processes import asked_of_each, family_of
+from tests.support.waiting import HANGS_SECONDS
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(300)]
 
@@ -46,7 +47,9 @@ def test_airflow_shows_the_page_in_its_frame_with_the_values_of_the_command(stac
     frame = page.frame_locator("iframe")
     frame.locator("tbody tr").first.wait_for(timeout=60_000)
     command = [sys.executable, "-c", "from lakebound.cli import app; app()", "status", "--json"]
-    ran = subprocess.run(command, env=stack.airflow.environment(), cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        command, env=stack.airflow.environment(), cwd=REPOSITORY, capture_output=True, text=True, timeout=HANGS_SECONDS
+    )
     said = {one["pipeline"] for one in json.loads(ran.stdout)["pipelines"]}
     assert {*frame.locator("tbody th").all_inner_texts()} == said
     frame.get_by_role("link", name="orders", exact=True).click()

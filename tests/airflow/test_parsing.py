@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.support.streams.stand_ins import ORDERS
+from tests.support.waiting import HANGS_SECONDS
 
 pytestmark = pytest.mark.airflow
 
@@ -71,7 +72,7 @@ def parse(tmp_path: Path, files: dict[str, str]) -> dict[str, Any]:
         "LAKEBOUND_PIPELINES": str(pipelines),
     }
     command = [sys.executable, "-c", PARSE, str(REPOSITORY / "dags")]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANGS_SECONDS, check=False)
     assert answer.returncode == 0, answer.stderr[-3000:]
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     return found

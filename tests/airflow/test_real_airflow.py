@@ -26,7 +26,7 @@ from lakebound.control.submission import Submission
 from lakebound.local.airflow_view import airflow_health
 from tests.support.airflow.real_stack import Stack
 from tests.support.airflow.stack_folder import PASSWORD, PIPELINES, WEBHOOK_SECRET
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
@@ -107,7 +107,7 @@ def test_people_who_pause_dags_at_the_same_time_are_all_answered(stack: Stack) -
     dags = [f"control__{pipeline}" for pipeline in PIPELINES]
     with ThreadPoolExecutor(len(dags)) as pool:
         for done in [pool.submit(pause_and_unpause, dag_id) for dag_id in dags]:
-            done.result(timeout=180)
+            done.result(timeout=HANGS_SECONDS)
     assert not any(stack.client.is_paused(dag_id) for dag_id in dags)
 
 
@@ -125,7 +125,7 @@ def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack)
 def test_the_control_dag_stops_starts_and_restarts(stack: Stack) -> None:
     def control(action: str, **conf: object) -> None:
         run_id = stack.client.trigger("control__orders", {"action": action, "reason": "test", **conf})
-        state = stack.client.wait_run("control__orders", run_id, 90)
+        state = stack.client.wait_run("control__orders", run_id, HANGS_SECONDS)
         assert state == "success", stack.client.log("control__orders", run_id, "control")
 
     first = stack.running("orders")
@@ -180,7 +180,7 @@ def test_the_health_dag_fails_where_a_person_is_needed_and_says_so(stack: Stack)
     stack.client.unpause("checkpoint_health")
     try:
         run_id = stack.client.trigger("checkpoint_health")
-        assert stack.client.wait_run("checkpoint_health", run_id, 150) == "failed"
+        assert stack.client.wait_run("checkpoint_health", run_id, HANGS_SECONDS) == "failed"
         instances = stack.client.task_instances("checkpoint_health", run_id)
         indexes = {instance["rendered_map_index"]: instance["map_index"] for instance in instances}
         logs = {name: stack.client.log("checkpoint_health", run_id, "examine", map_index=indexes[name]) for name in indexes}

@@ -25,7 +25,7 @@ from tests.support.airflow.real_stack import USERS, Stack, request_until_taken
 from tests.support.airflow.stack_folder import HASTY
 from tests.support.kafka.makers import topic_maker
 from tests.support.tables.landed import GOOD, Landed, send
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
@@ -48,7 +48,7 @@ class Damaged:
     def lose(self, earliest: int) -> None:
         """Have Kafka delete everything before an offset."""
         admin = AdminClient({"bootstrap.servers": self.landed.broker.bootstrap_servers})
-        admin.delete_records([TopicPartition(self.topic, 0, earliest)])[TopicPartition(self.topic, 0)].result(30)
+        admin.delete_records([TopicPartition(self.topic, 0, earliest)])[TopicPartition(self.topic, 0)].result(HANGS_SECONDS)
 
     def ask(self, dag_id: str = "recover", user: str = "ada") -> str:
         """Trigger the DAG as a user, and return the run's id."""

@@ -18,6 +18,7 @@ import pytest
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.local_tables import landed_offsets, lander, make_table
 from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control.folder import ControlFolder
 from lakebound.landing.spark_command import spark_environment
@@ -125,4 +126,4 @@ def run(spec: PipelineSpec, settings: Settings, run_id: str, *, kill_after_secon
         except subprocess.TimeoutExpired:
             assert kill_after_seconds is not None, (settings.home / f"{run_id}.log").read_text()[-3000:]
             os.killpg(process.pid, signal.SIGKILL)
-            return process.wait(30)
+            return process.wait(HANGS_SECONDS)

@@ -13,6 +13,7 @@ from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import JournalingProducer, as_json, event, send_events
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.landing.trace import read_spans
 from lakebound.local.broker import Broker
@@ -118,7 +119,7 @@ def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) ->
 
 def test_partitions_that_are_added_are_read_from_their_beginning(landing: Landing) -> None:
     admin = AdminClient({"bootstrap.servers": landing.servers})
-    admin.create_partitions([NewPartitions(landing.topic, 4)])[landing.topic].result(30)
+    admin.create_partitions([NewPartitions(landing.topic, 4)])[landing.topic].result(HANGS_SECONDS)
     fresh = JournalingProducer(landing.servers, landing.journal)
     for partition in (2, 3):
         send_events(fresh, landing.topic, range(3000 + 100 * partition, 3050 + 100 * partition), partition=partition)

@@ -21,7 +21,7 @@ from tests.support.kafka.producing import JournalingProducer, send_events
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.findings import read_source
 from lakebound.control.incidents import read_incidents
@@ -157,13 +157,15 @@ def delete_records(broker: Broker, topic: str, before: dict[int, int]) -> None:
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
     for deleted in client.delete_records(wanted).values():
-        deleted.result(timeout=30)
+        deleted.result(timeout=HANGS_SECONDS)
 
 
 def recreate(broker: Broker, topic: str) -> None:
     """Delete the topic and make it again."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     partitions = len(client.list_topics(topic, timeout=30).topics[topic].partitions)
-    client.delete_topics([topic])[topic].result(timeout=30)
+    client.delete_topics([topic])[topic].result(timeout=HANGS_SECONDS)
     wait_until(lambda: topic not in client.list_topics(timeout=30).topics, 30, "the topic to go")
-    client.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(timeout=30)
+    client.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic].result(
+        timeout=HANGS_SECONDS
+    )

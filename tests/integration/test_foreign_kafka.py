@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import CommitProperties, Transaction, write_deltalake
 from tests.support.kafka.makers import TopicMaker
+from tests.support.waiting import HANGS_SECONDS
 from tests.support.worlds.foreign_checkpoints import QUERY, commit, marks, metadata, offsets, with_checksums
 from tests.support.worlds.native_streams import produce
 
@@ -61,7 +62,7 @@ def test_retention_that_passed_the_checkpoint_names_what_is_lost(topic: TopicMak
     produce(broker.bootstrap_servers, name, {0: READ + 10, 1: READ + 10})
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for deleted in admin.delete_records([TopicPartition(name, 0, READ + 3)]).values():
-        deleted.result(timeout=30)
+        deleted.result(timeout=HANGS_SECONDS)
     diagnosis = examine(tmp_path, name, broker.bootstrap_servers)
     assert (diagnosis.verdict, rules(diagnosis)) == ("needs_approval", ["retention-passed"])
     assert diagnosis.findings[0].loses == (LostRange(topic=name, partition=0, start=READ, end=READ + 3),)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.long_form import LONG_FORM
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.local.broker import Broker
 
@@ -37,7 +38,7 @@ def test_the_page_can_be_followed(broker: Broker, tmp_path: Path) -> None:
         if note.startswith("not run") or (note == "exits with 1" and not LONG_FORM):
             continue
         command = ["bash", "-euo", "pipefail", "-c", commands]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANGS_SECONDS)
         assert done.returncode == (1 if note == "exits with 1" else 0), f"{commands}\n{done.stdout}\n{done.stderr}"
         said += f"$ {commands}{done.stdout}\n"
     assert "payments: valid" in said

@@ -22,6 +22,7 @@ from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.exposure import command_lines, files_with, ui_pages
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.errors import (
     BrokerUnavailableError,
@@ -107,7 +108,7 @@ class Company:
     def topic(self, name: str, partitions: int = 2) -> str:
         """Make a topic."""
         for made in self.broker.admin.create_topics([NewTopic(name, partitions, 1)]).values():
-            made.result(30)
+            made.result(HANGS_SECONDS)
         return name
 
 

@@ -25,7 +25,7 @@ from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.landing_transforms import DROPPED, expected_tag_rows
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, TAG_ROWS, Lane, Pipeline, assert_exactly_once, make_pipeline
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.quarantine_samples import read_samples
 from lakebound.local.broker import Broker
@@ -198,7 +198,7 @@ def test_partitions_added_while_running_are_landed_from_their_beginning(landing:
     admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap_servers})
     before = len(admin.list_topics(topics.growing, timeout=30).topics[topics.growing].partitions)
     topics.send(topics.growing, 50)
-    admin.create_partitions([NewPartitions(topics.growing, before + 2)])[topics.growing].result(30)
+    admin.create_partitions([NewPartitions(topics.growing, before + 2)])[topics.growing].result(HANGS_SECONDS)
     fresh = JournalingProducer(topics.broker.bootstrap_servers, topics.journal)
     for partition in (before, before + 1):
         for _ in range(40):

@@ -20,6 +20,7 @@ from tests.support.streams.exposure import command_lines, files_with
 from tests.support.streams.lineage_server import LineageServer
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control.desired import RunBound, read_desired
 from lakebound.control.recent_ledger import read_recent_ledger
@@ -215,7 +216,7 @@ def test_a_missing_topic_is_waited_for(
     new = NewTopic(missing, num_partitions=2, replication_factor=1)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for created in admin.create_topics([new]).values():
-        created.result(timeout=30)
+        created.result(timeout=HANGS_SECONDS)
     for name in (there, missing):
         send_bytes(producer, name)
     application.wait_landed(journal.ends())

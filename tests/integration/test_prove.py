@@ -18,7 +18,7 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.tables import local_tables
 from tests.support.tables.foreign_hands import forget_entries
 from tests.support.tables.landed import BAD, DELTA, DROPPED, EXPLODED, GOOD, ICEBERG, Landed, send
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 from typer.testing import CliRunner
 
 from lakebound.cli import app
@@ -112,7 +112,7 @@ def test_what_kafka_compacts_or_deletes_after_it_landed_is_no_loss(
     wait_until(is_compacted, 90, "the broker's log compaction")
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for deleted in client.delete_records([TopicPartition(plain, 0, 30)]).values():
-        deleted.result(30)
+        deleted.result(HANGS_SECONDS)
 
     proof = landed.prove()
     assert proof.ok, proof.model_dump_json(indent=1)
@@ -188,7 +188,7 @@ def test_a_topic_that_was_recreated_is_named(broker: Broker, plain: str, lands: 
     landed.land(plain, 0, 0, 40)
     landed.ids[plain] = "another"
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    client.delete_topics([plain])[plain].result(30)
+    client.delete_topics([plain])[plain].result(HANGS_SECONDS)
     wait_until(lambda: "is not on the broker" in str(landed.prove().tables[0].problems), 30, "the topic's end")
     assert of(landed.prove(), DELTA).records == 40
 

@@ -27,7 +27,7 @@ from tests.support.streams.applications import Applications, applications
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
 from tests.support.tables.foreign_hands import take_back
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 from typer.testing import CliRunner
 
 from lakebound.cli import app
@@ -159,7 +159,7 @@ def test_what_retention_took_is_given_up_by_decision_and_named(story: Story) -> 
     earliest = {place: mark + 20 for place, mark in marks.items()}
     bounds = [TopicPartition(topic, partition, offset) for (topic, partition), offset in earliest.items()]
     for deleted in story.admin.delete_records(bounds).values():
-        deleted.result(30)
+        deleted.result(HANGS_SECONDS)
     lost = story.lost[story.topic_id] = {place: (mark, earliest[place]) for place, mark in marks.items()}
     plan = story.recover("auto")
     assert plan["action"] == "accept_loss"
@@ -175,10 +175,10 @@ def test_what_retention_took_is_given_up_by_decision_and_named(story: Story) -> 
 
 def test_a_topic_that_was_made_anew_and_has_grown_past_is_landed_from_its_beginning(story: Story) -> None:
     old, marks = story.topic_id, story.pipeline.landed_ends()
-    story.admin.delete_topics([story.topic])[story.topic].result(30)
+    story.admin.delete_topics([story.topic])[story.topic].result(HANGS_SECONDS)
     wait_until(lambda: story.topic not in story.admin.list_topics(timeout=30).topics, 30, "the topic's end")
     made = story.admin.create_topics([NewTopic(story.topic, num_partitions=PARTITIONS, replication_factor=1)])
-    made[story.topic].result(30)
+    made[story.topic].result(HANGS_SECONDS)
     wait_until(lambda: story.topic in story.admin.list_topics(timeout=30).topics, 30, "the new topic")
     assert story.topic_id != old
     story.produce(1200)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.streams.spark_conf import enter_session, session_conf, start_spark
 from tests.support.tables.local_tables import places
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.tables.places import Places
 from lakebound_spark.jvm import remember_classes
@@ -55,5 +56,5 @@ def both_formats(jars: Path) -> Iterator[ProcessPoolExecutor]:
 @pytest.fixture(scope="module")
 def pool(both_formats: ProcessPoolExecutor, at: Places) -> ProcessPoolExecutor:
     """The process with both formats, in a session of the module's own."""
-    both_formats.submit(enter_session, str(at.home)).result(timeout=300)
+    both_formats.submit(enter_session, str(at.home)).result(timeout=HANGS_SECONDS)
     return both_formats

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from tests.oracle import read_delta, read_iceberg
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.edits import PARTITIONS, Body, Edit, body, edits
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control.lease import release
 from lakebound.errors import LakeboundError
@@ -153,7 +154,7 @@ def seen(one: TableSpec, at: Places, pool: ProcessPoolExecutor) -> dict[str, lis
     return {
         "library": sorted(place["offset"] for place in rows["_kafka"].to_pylist()),
         "polars": sorted(place["offset"] for place in polars["_kafka"].to_list()),
-        "spark": pool.submit(spark_offsets, one.format, namespace, name, str(at.home)).result(timeout=120),
+        "spark": pool.submit(spark_offsets, one.format, namespace, name, str(at.home)).result(timeout=HANGS_SECONDS),
     }
 
 

@@ -19,8 +19,9 @@ from tests.support.tables.iceberg_spark import act_in_spark, start_spark
 from tests.support.tables.local_tables import landed_offsets, lander, make_table, offsets, rows
 from tests.support.tables.maintained import compaction, content, live_files_of, small_commits, stale_carries
 from tests.support.tables.taking import taking_stream
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, STRETCH, wait_until
 
+from lakebound.control import turns
 from lakebound.control.folder import ControlFolder
 from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn, GiveTurns
@@ -49,9 +50,10 @@ from lakebound.tables.table import open_table
 pytestmark = pytest.mark.spark
 
 Act = Callable[..., Any]
-DEADLINE_SECONDS = 400
 MANY = 200 if LONG_FORM else 60
 """Small commits."""
+HASTY = 200 if LONG_FORM else 100
+"""Commits before a stream without a pause. The more there are, the longer an attempt of Iceberg's takes."""
 COMPACTIONS = 3 if LONG_FORM else 2
 """Beside a stream, one after another."""
 TRANSFORMS = ["hour(at)", "at", "id", "truncate(10, id)", *(["month(at)", "year(at)"] if LONG_FORM else [])]
@@ -77,7 +79,7 @@ def pool(at: Places, jars: Path) -> Iterator[ProcessPoolExecutor]:
 @pytest.fixture(scope="module")
 def act(pool: ProcessPoolExecutor, at: Places) -> Act:
     def run(kind: str, table: TableSpec, step: Any = None, times: int = 1) -> Any:
-        return pool.submit(act_in_spark, kind, table, at, step, times).result(timeout=DEADLINE_SECONDS)
+        return pool.submit(act_in_spark, kind, table, at, step, times).result(timeout=HANGS_SECONDS)
 
     return run
 
@@ -217,19 +219,26 @@ def test_a_compaction_beside_a_stream_loses_and_doubles_nothing(at: Places, act:
     assert view.entry is not None and view.entry.kind == "land" and view.coverage == offsets(0, landed)
 
 
-def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(at: Places, act: Act) -> None:
+def test_a_compaction_gets_through_beside_a_stream_that_commits_without_a_pause(
+    at: Places, act: Act, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each attempt of Iceberg's takes longer than the stream needs for a commit, so without a turn it loses more than fifty.
 
     On a busy machine the stream may be slow for once before a turn is asked for; then there is none, and another is tried.
+    There an attempt also takes longer than the longest turn, of which there is one in two minutes. So turns are longer here,
+    and more frequent; how long they are otherwise is tested in tests/unit/control/test_commit_turn.py.
     """
+    monkeypatch.setattr(turns, "_LONGEST_SECONDS", STRETCH * turns._LONGEST_SECONDS)
+    monkeypatch.setattr(turns, "_YOUNG_SECONDS", STRETCH * turns._YOUNG_SECONDS)
+    monkeypatch.setattr(turns, "_SHARE", 0.25)
     for name in ("hasty.orders", "hasty.again", "hasty.thrice", "hasty.last"):
         spec = iceberg(name)
-        small_commits(spec, at, 200)
+        small_commits(spec, at, HASTY)
         done, held = _compacted_beside_a_hasty_stream(spec, at, act)
-        assert isinstance(done, StepEffect) and done.commits == 1 and done.files_before >= 200, done
-        assert done.conflicts <= 50 and max(held) < 7, (done, max(held))
+        assert isinstance(done, StepEffect) and done.commits == 1 and done.files_before >= HASTY, done
+        assert done.conflicts <= 50, (done, max(held))
         assert len(held) > 2 * done.conflicts, "the stream went on"
-        assert landed_offsets(open_table(spec, at)) == list(range(200 + len(held)))
+        assert landed_offsets(open_table(spec, at)) == list(range(HASTY + len(held)))
         if max(held):
             return
     raise AssertionError("the stream gave no turn to any of the compactions")
@@ -242,7 +251,7 @@ def _compacted_beside_a_hasty_stream(spec: TableSpec, at: Places, act: Act) -> t
     app.attempts = 50
 
     def stream() -> None:
-        number = 200
+        number = HASTY
         while not stop.is_set():
             held.append(give_turn(spec.id, app.table.has_moved_on))
             app.land(number, number + 1)
@@ -266,7 +275,7 @@ def test_what_iceberg_prepared_is_committed_by_the_stream_and_spark_reads_it(
     name = f"{CATALOG_NAME}.handed.orders"
 
     def sql(query: str) -> list[dict[str, Any]]:
-        return pool.submit(_sql, query).result(timeout=DEADLINE_SECONDS)
+        return pool.submit(_sql, query).result(timeout=HANGS_SECONDS)
 
     sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
     for rest in range(3):
@@ -349,10 +358,8 @@ def test_spark_reads_a_maintained_delta_table(at: Places, pool: ProcessPoolExecu
     engine.checkpoint_log(spec, CheckpointLog(table=spec.id, reason="a test"))
     assert engine.clean_log(spec, CleanLog(table=spec.id, reason="a test", before_version=36)).removed
     source = f"delta.`{at.delta_path(spec)}`"
-    found = pool.submit(_sql, f"SELECT _kafka.offset AS offset FROM {source}").result(timeout=DEADLINE_SECONDS)
+    found = pool.submit(_sql, f"SELECT _kafka.offset AS offset FROM {source}").result(timeout=HANGS_SECONDS)
     assert sorted(row["offset"] for row in found) == list(range(31))
-    filtered = pool.submit(_sql, f"SELECT id FROM {source} WHERE id BETWEEN 4 AND 7 AND city = 'city 1'").result(
-        DEADLINE_SECONDS
-    )
+    filtered = pool.submit(_sql, f"SELECT id FROM {source} WHERE id BETWEEN 4 AND 7 AND city = 'city 1'").result(HANGS_SECONDS)
     assert sorted(row["id"] for row in filtered) == [4, 7]
     assert before.rows == 30

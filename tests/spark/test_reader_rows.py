@@ -25,6 +25,7 @@ from tests.support.readers.tables import Format, Generated, Shape, Stage, genera
 from tests.support.streams.long_form import ALL_READERS, READERS_SEED
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import genesis, lander, rows
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.spec.table import TableSpec
 from lakebound.tables.datafiles import write_data_files
@@ -88,13 +89,13 @@ def test_dot_beside_struct(tmp_path: Path, pool: ProcessPoolExecutor) -> None:
     struct = pa.array([{"b": 0}, {"b": 1}], pa.struct([("b", pa.int64())]))
     pq.write_table(pa.table({"id": [0, 1], "a.b": pa.array([largest, 1]), "a": struct}), tmp_path / "plain.parquet")
     question = f"SELECT id FROM parquet.`{tmp_path}` WHERE `a.b` = {largest}"
-    assert pool.submit(_ids, question).result(timeout=300) == []
+    assert pool.submit(_ids, question).result(timeout=HANGS_SECONDS) == []
     pushdown = "spark.sql.parquet.filterPushdown"
-    pool.submit(_set, pushdown, "false").result(timeout=300)
+    pool.submit(_set, pushdown, "false").result(timeout=HANGS_SECONDS)
     try:
-        assert pool.submit(_ids, question).result(timeout=300) == [0]
+        assert pool.submit(_ids, question).result(timeout=HANGS_SECONDS) == [0]
     finally:
-        pool.submit(_set, pushdown, "true").result(timeout=300)
+        pool.submit(_set, pushdown, "true").result(timeout=HANGS_SECONDS)
 
 
 def _set(name: str, value: str) -> None:
@@ -114,9 +115,9 @@ def test_nan_beside_numbers(at: Places, pool: ProcessPoolExecutor) -> None:
         held = pa.table([batch["id"], pa.array([value]), batch["_kafka"]], schema=schema)
         app.land(offset, offset + 1, write_data_files(held, app.table.layout(), "t"))
     question = f"SELECT id FROM ice.{spec.name} WHERE d > 5"
-    assert pool.submit(_ids, question).result(timeout=300) == [1]
-    pool.submit(_compact, spec.name).result(timeout=300)
-    assert pool.submit(_ids, question).result(timeout=300) == []
+    assert pool.submit(_ids, question).result(timeout=HANGS_SECONDS) == [1]
+    pool.submit(_compact, spec.name).result(timeout=HANGS_SECONDS)
+    assert pool.submit(_ids, question).result(timeout=HANGS_SECONDS) == []
 
 
 @pytest.mark.parametrize(("table_format", "shape"), CASES, ids=IDS)

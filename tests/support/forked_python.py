@@ -21,7 +21,7 @@ from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 _IMPORTED = ["lakebound_spark.stream.application", "lakebound.landing.to_stores.postgres_store"]
 _START_SECONDS = 60.0
@@ -77,7 +77,7 @@ def run_forked(command: Sequence[str], environment: Mapping[str, str], log: Path
         return process.wait(timeout_seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(HANGS_SECONDS)
         raise AssertionError(
             f"it did not end within {timeout_seconds:g} s: {log.read_text(errors='replace')[-4000:]}"
         ) from None

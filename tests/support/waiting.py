@@ -13,6 +13,9 @@ from typing import TypeVar
 STRETCH = 3
 """How much longer than on a quiet machine something may take."""
 
+HANGS_SECONDS = 600.0
+"""A call that has not returned by then hangs. Less than pytest's own limit, which ends the test without its traces."""
+
 T = TypeVar("T")
 
 

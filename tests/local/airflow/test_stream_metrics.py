@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, TableProgress
@@ -80,7 +81,7 @@ def test_an_otlp_endpoint_gets_gauges_and_counters_with_the_pipeline(tmp_path: P
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     }
     command = [sys.executable, "-c", TELL, str(tmp_path)]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANGS_SECONDS, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert "could not be told" not in ran.stderr
     found: dict[str, tuple[str, float]] = {}

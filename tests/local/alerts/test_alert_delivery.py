@@ -15,6 +15,7 @@ from tests.support.airflow.alerting import GONE, ROUTES, SECRET, control_fixture
 from tests.support.airflow.receivers import Mailbox, WebhookEndpoint
 from tests.support.streams.command_line import answer, lakebound
 from tests.support.streams.stand_ins import settings_fixture  # noqa: F401
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.alerts.store import AlertState, AlertStore
 from lakebound.alerts.wording import ID_HEADER
@@ -109,7 +110,12 @@ def test_the_secret_in_the_address_is_in_no_log(
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG",
     }
     answered = subprocess.run(
-        [sys.executable, "-c", IN_A_PROCESS], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", IN_A_PROCESS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANGS_SECONDS,
+        check=False,
     )
     assert answered.returncode == 0, answered.stderr[-3000:]
     # Airflow logs to the standard output, too, and not only before.

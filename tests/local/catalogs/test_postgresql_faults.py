@@ -11,7 +11,7 @@ from sqlalchemy import inspect
 from tests.support.catalogs.installations import Installation, Store, in_postgresql
 from tests.support.catalogs.postgresql import PASSWORD, PostgreSQL
 from tests.support.tables.local_tables import Lander
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError, CommitUnknownError
 from lakebound.spec.table import TableSpec
@@ -64,7 +64,7 @@ def test_a_database_that_is_away_passes_and_the_batch_lands_once(installation: I
         landing = threading.Thread(target=land)
         landing.start()
         assert not done.wait(timeout=1)
-    landing.join(timeout=180)
+    landing.join(timeout=HANGS_SECONDS)
     assert done.is_set() and proxy.statements > before
     assert installation.offsets("shop.orders") == list(range(20))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from tests.support.waiting import HANGS_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -34,7 +35,9 @@ def run(
     # As at a user's: what is printed is buffered.
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=buffered)
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=HANGS_SECONDS, env=buffered
+    )
 
 
 def test_the_stand_in_aborts_a_process_that_ends_as_usual() -> None:

@@ -24,7 +24,7 @@ from tests.support.state.shared import tell_state
 from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import ORDERS
 from tests.support.tables.local_tables import make_table
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.crash_loop import CrashLoop, count_last_end
 from lakebound.control.desired import Desired
@@ -130,7 +130,7 @@ def test_a_machine_dies_and_another_takes_over(world: World, s3_server: S3Server
     doctor = world.third.run("doctor", "orders", "--json", code=1)
     assert "app-2" in doctor or "kafka" in doctor.lower()
     stopped = world.third.ask("control", "orders", "stop", "--reason", "enough")
-    assert stopped["state"] == "met" and second.wait(30) == 0
+    assert stopped["state"] == "met" and second.wait(HANGS_SECONDS) == 0
     outcome = read_outcome(world.control, "app-2")
     assert outcome is not None and outcome.verdict == "stopped" and "enough" in outcome.reason
     assert world.third.status("orders")["desired"] == "stopped"
@@ -148,7 +148,7 @@ def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World,
     wait_until(lambda: "the end cannot be recorded yet" in log.read_text(), 90, "its end, of which nobody can be told")
     assert "StateAwayError" in log.read_text()
     s3_server.faults.clear()
-    assert app.wait(90) == 1
+    assert app.wait(HANGS_SECONDS) == 1
     outcome = read_outcome(world.control, "app-1")
     assert outcome is not None and outcome.error_class == "StateAwayError" and outcome.is_outage
     assert count_last_end(CrashLoop(), read_last_end(world.control), 0.0) == CrashLoop(), "it does not count as a failed start"
@@ -156,7 +156,7 @@ def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World,
     later = world.start(world.second, "app-2")
     wait_until(lambda: world.lands("app-2"), 60, "landing on another machine")
     world.third.ask("control", "orders", "stop")
-    assert later.wait(30) == 0
+    assert later.wait(HANGS_SECONDS) == 0
     world.assert_exactly_once()
 
 
@@ -170,9 +170,9 @@ def test_a_zombie_without_its_state_is_refused_by_the_table(world: World, s3_ser
     wait_until(lambda: world.lands("app-2"), 60, "landing on another machine")
     for process in world.first.processes():
         process.resume()
-    assert zombie.wait(60) != 0
+    assert zombie.wait(HANGS_SECONDS) != 0
     world.third.ask("control", "orders", "stop")
-    assert later.wait(30) == 0
+    assert later.wait(HANGS_SECONDS) == 0
     world.assert_exactly_once()
 
 

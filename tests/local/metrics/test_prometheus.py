@@ -18,7 +18,7 @@ import httpx
 import pytest
 import yaml
 from tests.support.airflow.shown_pipelines import shown_settings, write_many
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.histogram import histogram_of
@@ -81,7 +81,11 @@ def land(control: ControlFolder) -> None:
 
 def test_promtool_finds_nothing_wrong_with_the_page(settings: Settings) -> None:
     ran = subprocess.run(
-        [installed("promtool"), "check", "metrics"], input=metrics_page(settings), capture_output=True, timeout=30, check=False
+        [installed("promtool"), "check", "metrics"],
+        input=metrics_page(settings),
+        capture_output=True,
+        timeout=HANGS_SECONDS,
+        check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
@@ -93,7 +97,7 @@ def test_promtool_takes_the_rules_and_they_fire_when_they_should(tmp_path: Path)
     file = tmp_path / "cases.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": cases}))
     for command in (["check", "rules", str(RULES)], ["test", "rules", str(file)]):
-        ran = subprocess.run([promtool, *command], capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run([promtool, *command], capture_output=True, text=True, timeout=HANGS_SECONDS, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -161,7 +165,7 @@ def prometheus(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
                 yield requests
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(HANGS_SECONDS)
 
 
 def test_a_prometheus_scrapes_the_page_evaluates_the_rules_and_answers_the_dashboard(prometheus: httpx.Client) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.tables.local_tables import landed_offsets
 from tests.support.tables.quarantined import Quarantined, rows_of, span
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.errors import CommitUnknownError, LeaseLostError
 from lakebound.ledger.entry import Entry, Offsets, new_commit_id
@@ -118,7 +119,7 @@ class TestOneTable:
         def release() -> None:
             table = target(world, name)
             held = look_at(table, quarantined)
-            both_have_looked.wait(30)
+            both_have_looked.wait(HANGS_SECONDS)
             while held.lacking:
                 wanted = as_offsets(held.lacking)
                 places = [offset for array in held.lacking.values() for offset in array.tolist()]
@@ -133,7 +134,7 @@ class TestOneTable:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(HANGS_SECONDS)
         assert landed_offsets(target(world, name)) == [3, 5, 6, 40, 41, 77]
         assert len(refused) >= 1
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.support.tables import local_tables
 from tests.support.tables.local_tables import TOPIC, landed_offsets, make_table
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.errors import LeaseLostError
 from lakebound.inspection.proof.history import overlaps, trace
@@ -86,7 +87,7 @@ class TestGuest:
         def run(who: Party, first: int, barrier: threading.Barrier) -> None:
             try:
                 for number in range(batches):
-                    barrier.wait(60)
+                    barrier.wait(HANGS_SECONDS)
                     who.land(first + number * 10, first + number * 10 + 10, with_rows=dice.random() < 0.8)
                 who.target.flush(who.writer)
             except Exception as exc:
@@ -98,7 +99,7 @@ class TestGuest:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANGS_SECONDS)
         assert not errors
         table = open_table(spec, at)
         view = table.read_ledger()

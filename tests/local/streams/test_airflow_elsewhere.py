@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.progress import read_outcome
 from lakebound.control.submission import read_submission
@@ -63,7 +63,7 @@ def worker(settings: Settings) -> Iterator[subprocess.Popen[str]]:
     finally:
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(20)
+        process.wait(HANGS_SECONDS)
 
 
 def test_a_worker_and_a_triggerer_apart_are_refused_and_the_application_can_still_be_stopped(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.landing import background
 from lakebound.landing.batch_command import behind_everything
@@ -27,7 +28,7 @@ def look(**options: Any) -> tuple[int, dict[str, Any]]:
     """Return the process id of what was started, and what the command saw of itself."""
     command = behind_everything([sys.executable, "-c", LOOK])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
-    return process.pid, json.loads(process.communicate(timeout=90)[0])
+    return process.pid, json.loads(process.communicate(timeout=HANGS_SECONDS)[0])
 
 
 @pytest.mark.parametrize("leads", [False, True])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.streams.command_line import lakebound
 from tests.support.tables.local_tables import TOPIC, Lander, lander, make_table
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control import processes
 from lakebound.control.private_files import make_private_folder
@@ -219,4 +220,4 @@ def test_a_signal_stops_what_was_started_and_a_second_one_does_not_disturb_that(
         demo.stdin.write("\n")
         demo.stdin.flush()
         assert demo.stdout.readline() == "stopped\n"
-        assert demo.wait(30) != 0
+        assert demo.wait(HANGS_SECONDS) != 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.forked_python import ForkedPython, run_forked
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 ENVIRONMENT = {"PATH": os.defpath, "NAME": "value"}
 SAYS = """
@@ -62,7 +62,7 @@ def test_its_group_can_be_killed_and_is_seen_to_be(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.01)
     os.killpg(process.pid, signal.SIGKILL)
-    assert (process.wait(30), process.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
+    assert (process.wait(HANGS_SECONDS), process.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
 
 
 def test_one_that_does_not_end_in_time_is_killed_and_its_words_are_told(tmp_path: Path) -> None:

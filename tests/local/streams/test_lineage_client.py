@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.streams.lineage_server import LineageServer
-from tests.support.waiting import wait_until
+from tests.support.waiting import STRETCH, wait_until
 
 from lakebound.control.ports import free_port
 from lakebound.landing.lineage_client import LineageClient, LineageEnd, open_client
@@ -105,13 +105,13 @@ def test_a_server_that_does_not_answer_delays_nothing_and_is_told_of_once(
     client = client_of(LineageSettings(url=url), table)
     before = time.monotonic()
     client.start()
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < STRETCH
     wait_until(lambda: table.rows >= 30, 20, "three attempts")
     before = time.monotonic()
     client.end(LineageEnd("COMPLETE"))
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < STRETCH
     client.wait(5)
-    assert time.monotonic() - before < 6
+    assert time.monotonic() - before < 6 * STRETCH
     assert server.events == []
     assert len(warnings_in(caplog)) == 1, caplog.text
 
@@ -125,7 +125,7 @@ def test_the_wait_for_the_last_event_is_bounded(server: LineageServer, table: Co
     client.end(LineageEnd("COMPLETE"))
     before = time.monotonic()
     assert not client.wait(0.2)
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30
 
 
 def test_the_file_of_openlineage_says_where_events_go(

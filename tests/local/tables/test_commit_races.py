@@ -13,6 +13,7 @@ from deltalake import CommitProperties
 from sqlalchemy.exc import OperationalError
 from tests.support.tables.local_tables import Lander, app_fixture, landed_offsets, lander, make_table  # noqa: F401
 from tests.support.tables.thread_safe import thread_safe
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.ledger.entry import ENTRY_KEY, encode
 from lakebound.spec.table import TableSpec
@@ -144,7 +145,7 @@ def test_handles_that_race_land_each_batch_once(spec: TableSpec, at: Places) -> 
     def race(number: int) -> None:
         app = racers[number]
         app.attempts = 60
-        start_line.wait(timeout=120)
+        start_line.wait(timeout=HANGS_SECONDS)
         for start in range(number * 100, number * 100 + 40, 10):
             app.land(start, start + 10)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, rows
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
@@ -90,7 +91,7 @@ def test_checkpoints_are_written_beside_the_commits(at: Places) -> None:
             attempts = {app.land(start, start + 1).attempts for start in range(1, 40)}
         finally:
             done.set()
-        assert kept.result(timeout=180) > 0
+        assert kept.result(timeout=HANGS_SECONDS) > 0
     assert attempts == {1}
     assert landed_offsets(app.table) == list(range(40))
     assert last_checkpoint(at.folder(table_spec)) > 3

@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from tests.support.tables.local_tables import SCHEMA, Lander, genesis, landed_offsets, lander, make_table, places
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.spec.table import TableSpec
 from lakebound.tables.iceberg.catalog import CATALOG_NAME, LedgerCatalog
@@ -189,9 +190,9 @@ def test_processes_that_start_together_make_one_catalog(tmp_path: Path) -> None:
     processes = [context.Process(target=_make, args=(str(tmp_path), f"t{n}", results)) for n in range(3)]
     for process in processes:
         process.start()
-    assert [results.get(timeout=180) for _ in processes] == ["made"] * 3
+    assert [results.get(timeout=HANGS_SECONDS) for _ in processes] == ["made"] * 3
     for process in processes:
-        process.join(timeout=180)
+        process.join(timeout=HANGS_SECONDS)
 
 
 def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> None:
@@ -205,7 +206,7 @@ def test_a_catalog_that_another_process_is_making_is_waited_for(at: Places) -> N
         with pytest.raises(TimeoutError):
             opened.result(timeout=0.5)
         other.execute("ROLLBACK")
-        assert opened.result(timeout=180).list_namespaces() == []
+        assert opened.result(timeout=HANGS_SECONDS).list_namespaces() == []
     other.close()
 
 

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from lakebound.control.ports import free_port
 from lakebound.settings import Settings
 from tests.support.airflow.page_app import ROLE, app_of_the_page
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -42,4 +42,4 @@ def served_page(settings: Settings) -> Iterator[str]:
                 yield f"http://127.0.0.1:{port}/base/lakebound/"
             finally:
                 server.should_exit = True
-                thread.join(30)
+                thread.join(HANGS_SECONDS)

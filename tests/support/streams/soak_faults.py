@@ -25,7 +25,7 @@ from tests.support.streams.applications import Applications, RunningApplication,
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipelines import LANES, Pipeline
 from tests.support.tables.maintenance import compact_delta, expire_iceberg
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 CATALOG_LOCKED_SECONDS = 120.0
 BROKER_GONE_SECONDS = 60.0
@@ -170,7 +170,7 @@ def partition_added(world: World) -> None:
     """The topic gets one more partition."""
     client = AdminClient({"bootstrap.servers": world.broker.bootstrap_servers})
     count = len(client.list_topics(world.topic, timeout=30).topics[world.topic].partitions)
-    client.create_partitions([NewPartitions(world.topic, count + 1)])[world.topic].result(timeout=30)
+    client.create_partitions([NewPartitions(world.topic, count + 1)])[world.topic].result(timeout=HANGS_SECONDS)
 
 
 def compacted_and_expired(world: World) -> None:

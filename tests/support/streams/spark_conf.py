@@ -14,6 +14,7 @@ from lakebound.landing.spark_command import METASPACE, QUICK_START
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from tests.support.tables.local_tables import places
+from tests.support.waiting import HANGS_SECONDS
 
 
 def session_conf(jars: Path) -> dict[str, str]:
@@ -85,11 +86,11 @@ def set_log_level(level: str) -> None:
 @contextmanager
 def silenced(process: ProcessPoolExecutor) -> Iterator[None]:
     """Have a process's Spark write no log, where tests make much of it fail."""
-    process.submit(set_log_level, "OFF").result(timeout=300)
+    process.submit(set_log_level, "OFF").result(timeout=HANGS_SECONDS)
     try:
         yield
     finally:
-        process.submit(set_log_level, "WARN").result(timeout=300)  # as PySpark has it
+        process.submit(set_log_level, "WARN").result(timeout=HANGS_SECONDS)  # as PySpark has it
 
 
 def source_of(spec: TableSpec, at: Places) -> str:

@@ -17,8 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support.streams.spark_conf import session_conf
+from tests.support.waiting import HANGS_SECONDS
 
-RUN_DEADLINE_SECONDS = 400
+RUN_DEADLINE_SECONDS = HANGS_SECONDS
 
 
 @dataclass(frozen=True)

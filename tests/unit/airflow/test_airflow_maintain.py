@@ -15,7 +15,7 @@ import pytest
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 import lakebound.operations.maintenance.next_run
 from lakebound.landing import background
@@ -146,7 +146,7 @@ def test_the_application_ends_with_the_task(ends: Callable[..., list[str]], tmp_
         wait_until(lambda: task.hook is not None and task.hook._submit_sp, 20, "the application")
         task.on_kill()
         with pytest.raises(AirflowException, match="ended with exit code -9; its log: "):
-            ending.result(timeout=20)
+            ending.result(timeout=HANGS_SECONDS)
 
 
 @pytest.mark.parametrize("code", [0, 137])

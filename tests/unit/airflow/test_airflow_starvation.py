@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import psutil
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound_airflow.operators.starvation import ended_if_starved
 
@@ -23,8 +24,8 @@ def test_it_is_ended_with_its_children() -> None:
         assert process.stdout is not None
         child = psutil.Process(int(process.stdout.readline()))
         with ended_if_starved(lambda: process.pid, is_starved, poll_seconds=0.01) as was_starved:
-            assert process.wait(30) != 0
-        psutil.wait_procs([child], timeout=30)
+            assert process.wait(HANGS_SECONDS) != 0
+        psutil.wait_procs([child], timeout=HANGS_SECONDS)
     assert was_starved.is_set() and len(asked) == 3
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     assert 0 < asked[0][0] and 0 < asked[0][1] < asked[1][1]
@@ -36,5 +37,5 @@ def test_one_that_is_not_starved_ends_by_itself_and_one_that_never_started_is_no
             subprocess.Popen([sys.executable, "-c", "pass"]) as process,
             ended_if_starved(pid, lambda cpu, wall: False, poll_seconds=0.01) as was_starved,
         ):
-            assert process.wait(30) == 0
+            assert process.wait(HANGS_SECONDS) == 0
         assert not was_starved.is_set()

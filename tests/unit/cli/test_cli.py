@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 from tests.support.tables.local_tables import Lander, make_table
+from tests.support.waiting import HANGS_SECONDS
 from typer.testing import CliRunner
 
 from lakebound.cli import app
@@ -55,7 +56,7 @@ def test_every_command_has_help(settings: Settings) -> None:
 def test_help_imports_nothing_heavy() -> None:
     heavy = "{'deltalake', 'pyiceberg', 'pyarrow', 'confluent_kafka', 'pydantic', 'yaml', 'psutil', 'pandas'}"
     code = f"import sys, lakebound.cli; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANGS_SECONDS)
     assert done.stdout.strip() == "[]"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.control.folder import ControlFolder, write_json
 from lakebound.control.lease import Lease, acquire, read_lease, release, renew
@@ -125,8 +126,8 @@ def test_of_many_that_start_together_one_gets_it(control: ControlFolder) -> None
     processes = [context.Process(target=_try, args=(str(control.home), f"app-{n}", results)) for n in range(6)]
     for process in processes:
         process.start()
-    answers = [results.get(timeout=30) for _ in processes]
+    answers = [results.get(timeout=HANGS_SECONDS) for _ in processes]
     (control.home / "done").touch()
     for process in processes:
-        process.join(timeout=30)
+        process.join(timeout=HANGS_SECONDS)
     assert [epoch for _, epoch in answers if epoch is not None] == [1]

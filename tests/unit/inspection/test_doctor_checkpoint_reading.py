@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from tests.support.streams.command_line import answer, lakebound, settings
+from tests.support.waiting import HANGS_SECONDS
 from tests.support.worlds.foreign_checkpoints import OTHER, QUERY, Foreign, commit, files, offsets, table
 from tests.support.worlds.recorded_streams import recording
 
@@ -149,7 +150,9 @@ def test_the_command_prints_a_script_that_makes_the_files(tmp_path: Path, settin
     said = answer("doctor", "--checkpoint", str(checkpoint), "--table", f"delta:{place}", code=1)
     assert said["verdict"] == "needs_person"
     assert [finding["rule"] for finding in said["findings"]] == ["metadata-missing"]
-    subprocess.run(["sh", "-ec", said["mending"]["script"]], env={"NEW": str(tmp_path / "new")}, check=True, timeout=30)
+    subprocess.run(
+        ["sh", "-ec", said["mending"]["script"]], env={"NEW": str(tmp_path / "new")}, check=True, timeout=HANGS_SECONDS
+    )
     written = {path: content.encode("latin-1") for path, content in said["mending"]["files_latin1"].items()}
     assert foreign_reading.read_files(tmp_path / "new") == written
     assert answer("doctor", "--checkpoint", str(tmp_path / "new"), "--table", f"delta:{place}")["verdict"] == "healthy"
@@ -169,7 +172,9 @@ def test_the_script_writes_nothing_where_it_cannot_make_its_folder(tmp_path: Pat
     before = contents(tmp_path)
     script = answer("doctor", "--checkpoint", str(checkpoint), "--table", f"delta:{place}", code=1)["mending"]["script"]
     environment = {} if new is None else {"NEW": str(tmp_path / new)}
-    done = subprocess.run(["sh", "-c", script], env=environment, cwd=checkpoint, check=False, timeout=30, capture_output=True)
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, cwd=checkpoint, check=False, timeout=HANGS_SECONDS, capture_output=True
+    )
     assert done.returncode != 0 and contents(tmp_path) == before
 
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.errors import ServiceError
 from lakebound.landing.class_archive import class_archive
@@ -83,7 +84,7 @@ def make_install(folder: Path, **variables: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_SECONDS,
     )
     assert done.returncode != 0 and not (folder / ".venv" / "bin").exists()
     return done.stderr

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Progress, TableProgress
@@ -101,7 +101,7 @@ def test_the_cpu_seconds_of_children_count_also_when_they_have_ended() -> None:
         wait_until(lambda: clock() >= 0.15, 30, "its CPU seconds")
         assert child.stdin is not None
         child.stdin.close()
-        child.wait(30)
+        child.wait(HANGS_SECONDS)
         before = clock()
         assert before >= 0.15 and clock() == before, "of a process that is gone, what was known last"
 

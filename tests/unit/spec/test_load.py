@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.streams.pipeline_files import RIGHT, settings, write
+from tests.support.waiting import HANGS_SECONDS
 
 from lakebound.errors import InvalidSpecError, UnknownPipelineError
 from lakebound.settings import Settings, load_settings
@@ -155,5 +156,5 @@ def test_the_examples_are_right_and_fit_the_invented_records() -> None:
 def test_loading_imports_nothing_heavy() -> None:
     heavy = "{'deltalake', 'pyiceberg', 'pyarrow', 'confluent_kafka', 'pandas', 'pyspark', 'airflow'}"
     code = f"import sys, lakebound.spec.load; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANGS_SECONDS)
     assert done.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ import subprocess
 import psutil
 import pytest
 from tests.support.live_processes import asked_of_each, family_of, kill_all
+from tests.support.waiting import HANGS_SECONDS
 
 
 def test_who_has_ended_is_left_out_and_not_killed_again() -> None:
@@ -16,7 +17,7 @@ def test_who_has_ended_is_left_out_and_not_killed_again() -> None:
     assert asked_of_each([process], psutil.Process.name) == {process: "sleep"}
 
     kill_all([process, process])
-    sleeper.wait(30)
+    sleeper.wait(HANGS_SECONDS)
 
     kill_all([process])
     with pytest.raises(psutil.NoSuchProcess):
