@@ -26,6 +26,14 @@ class LakeboundError(Exception):
     is_refusal: ClassVar[bool] = False
     is_seen_by_a_start_alone: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **attributes: str | bool) -> None:
+        """Take the attributes that differ from the base class's: ``class XError(LakeboundError, is_refusal=True)``."""
+        super().__init_subclass__()
+        for name, value in attributes.items():
+            if name not in LakeboundError.__annotations__:
+                raise TypeError(f"{cls.__name__}: an error of Lakebound has no attribute {name}")
+            setattr(cls, name, value)
+
 
 class SettingError(LakeboundError):
     """An environment variable of Lakebound has a value that means nothing."""
@@ -46,14 +54,12 @@ class InvalidSpecError(LakeboundError):
         super().__init__("\n".join(problems))
 
 
-class OperatorsFileError(LakeboundError):
+class OperatorsFileError(LakeboundError, is_refusal=True):
     """A file of whoever runs Lakebound, which stands beside the pipelines, is wrong.
 
     Attributes:
         problems: One line per mistake, each ``FILE:LINE: FIELD: what is wrong``.
     """
-
-    is_refusal = True
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -68,29 +74,23 @@ class InvalidRegistriesError(OperatorsFileError):
     """``registries.yaml`` is wrong."""
 
 
-class UnknownWarehouseError(LakeboundError):
+class UnknownWarehouseError(LakeboundError, is_refusal=True):
     """A pipeline names a warehouse that ``warehouses.yaml`` does not have."""
-
-    is_refusal = True
 
     def __init__(self, warehouse: str, known: list[str], file: Path) -> None:
         super().__init__(f"there is no warehouse {warehouse!r} in {file}; known warehouses: {', '.join(known)}")
 
 
-class UnknownRegistryError(LakeboundError):
+class UnknownRegistryError(LakeboundError, is_refusal=True):
     """A pipeline names a schema registry that ``registries.yaml`` does not have."""
-
-    is_refusal = True
 
     def __init__(self, registry: str, known: list[str], file: Path) -> None:
         names = ", ".join(known) or "none"
         super().__init__(f"there is no schema registry {registry!r} in {file}; known registries: {names}")
 
 
-class NotOnThisMachineError(LakeboundError):
+class NotOnThisMachineError(LakeboundError, is_refusal=True):
     """Something was asked of a folder in an object store that is done to folders of this machine only."""
-
-    is_refusal = True
 
     def __init__(self, address: str) -> None:
         super().__init__(
@@ -107,12 +107,8 @@ class UnknownPipelineError(LakeboundError):
         super().__init__(f"there is no pipeline {pipeline!r} in {folder}; known pipelines: {names}")
 
 
-class MissingSecretError(LakeboundError):
+class MissingSecretError(LakeboundError, runbook="missing-secret", is_refusal=True, is_seen_by_a_start_alone=True):
     """A secret is named in YAML, but is not where the name points."""
-
-    runbook = "missing-secret"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, field: str, where: str) -> None:
         super().__init__(f"{field}: {where} is empty or missing; set it where the Spark application runs")
@@ -132,33 +128,23 @@ class NamedFileError(MissingSecretError):
         LakeboundError.__init__(self, f"{field}: {what}")
 
 
-class ForbiddenSecretError(LakeboundError):
+class ForbiddenSecretError(LakeboundError, runbook="missing-secret", is_refusal=True, is_seen_by_a_start_alone=True):
     """A pipeline names a secret that its author may not read."""
-
-    runbook = "missing-secret"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(f"{field}: {what}")
 
 
-class ReferenceRefusedError(LakeboundError):
+class ReferenceRefusedError(LakeboundError, runbook="reference-refused", is_refusal=True, is_seen_by_a_start_alone=True):
     """Reference data of a pipeline cannot be used."""
-
-    runbook = "reference-refused"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, name: str, place: str, problem: str) -> None:
         self.name, self.problem = name, problem
         super().__init__(f"reference {name!r} ({place}): {problem}")
 
 
-class MissingTopicError(LakeboundError):
+class MissingTopicError(LakeboundError, runbook="topic-missing"):
     """A topic of the pipeline is not on the broker."""
-
-    runbook = "topic-missing"
 
     def __init__(self, topic: str, bootstrap_servers: str) -> None:
         self.topic = topic
@@ -168,11 +154,8 @@ class MissingTopicError(LakeboundError):
         )
 
 
-class BrokerUnavailableError(LakeboundError):
+class BrokerUnavailableError(LakeboundError, passes=True, runbook="broker-unavailable"):
     """Kafka does not answer: usually passes by itself."""
-
-    passes = True
-    runbook = "broker-unavailable"
 
     def __init__(self, bootstrap_servers: str, reason: str) -> None:
         super().__init__(
@@ -181,15 +164,12 @@ class BrokerUnavailableError(LakeboundError):
         )
 
 
-class KafkaRefusalError(LakeboundError):
+class KafkaRefusalError(LakeboundError, runbook="missing-secret", is_refusal=True):
     """Kafka answers, and refuses.
 
     A running application waits as in an outage, because somebody may be about to mend it. When it has waited long enough, it
     ends as a refusal.
     """
-
-    runbook = "missing-secret"
-    is_refusal = True
 
 
 class KafkaLoginError(KafkaRefusalError):
@@ -208,11 +188,8 @@ class KafkaForbiddenError(KafkaRefusalError):
         )
 
 
-class RegistryUnavailableError(LakeboundError):
+class RegistryUnavailableError(LakeboundError, passes=True, runbook="registry-unavailable"):
     """A schema registry does not answer, or answers that it cannot at this moment: usually passes by itself."""
-
-    passes = True
-    runbook = "registry-unavailable"
 
     def __init__(self, registry: str, url: str, reason: str) -> None:
         super().__init__(
@@ -221,11 +198,8 @@ class RegistryUnavailableError(LakeboundError):
         )
 
 
-class RegistryRefusalError(LakeboundError):
+class RegistryRefusalError(LakeboundError, runbook="registry-refused", is_refusal=True):
     """A schema registry answers, and what it says needs a person."""
-
-    runbook = "registry-refused"
-    is_refusal = True
 
 
 class RegistryLoginError(RegistryRefusalError):
@@ -258,13 +232,11 @@ class RegistryAnswerError(RegistryRefusalError):
         )
 
 
-class ReusedSchemaIdError(LakeboundError):
+class ReusedSchemaIdError(LakeboundError, runbook="schema-id-reused"):
     """A schema registry has another schema by an id than the one that was used for this id before.
 
     Nobody can tell which of the two a record was written with, so records of this id are not decoded.
     """
-
-    runbook = "schema-id-reused"
 
     def __init__(self, registry: str, schema_id: int | str, used: str, found: str) -> None:
         super().__init__(
@@ -274,10 +246,8 @@ class ReusedSchemaIdError(LakeboundError):
         )
 
 
-class TopicWithoutIdError(LakeboundError):
+class TopicWithoutIdError(LakeboundError, is_refusal=True):
     """The broker gives topics no ids, so that nobody can tell a topic from a later one of the same name."""
-
-    is_refusal = True
 
     def __init__(self, topic: str, bootstrap_servers: str) -> None:
         super().__init__(
@@ -288,11 +258,8 @@ class TopicWithoutIdError(LakeboundError):
         )
 
 
-class TopicRecreatedError(LakeboundError):
+class TopicRecreatedError(LakeboundError, runbook="topic-recreated", is_refusal=True):
     """A topic's id is not the one whose offsets the ledger holds: only a person can decide what to do."""
-
-    runbook = "topic-recreated"
-    is_refusal = True
 
     def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
         super().__init__(
@@ -301,11 +268,8 @@ class TopicRecreatedError(LakeboundError):
         )
 
 
-class TargetRecreatedError(LakeboundError):
+class TargetRecreatedError(LakeboundError, runbook="target-topic", is_refusal=True):
     """A topic that a pipeline writes to is not the one whose rows its ledger names: those are gone."""
-
-    runbook = "target-topic"
-    is_refusal = True
 
     def __init__(self, topic: str, landed_id: str, found_id: str) -> None:
         super().__init__(
@@ -314,11 +278,8 @@ class TargetRecreatedError(LakeboundError):
         )
 
 
-class TargetNotEmptyError(LakeboundError):
+class TargetNotEmptyError(LakeboundError, runbook="target-topic", is_refusal=True):
     """A topic that a pipeline is to write to has had messages, and no entry of the ledger topic says what they are."""
-
-    runbook = "target-topic"
-    is_refusal = True
 
     def __init__(self, topic: str, ledger: str) -> None:
         super().__init__(
@@ -327,11 +288,8 @@ class TargetNotEmptyError(LakeboundError):
         )
 
 
-class StoreUnavailableError(LakeboundError):
+class StoreUnavailableError(LakeboundError, passes=True, runbook="target-store"):
     """A store that a pipeline writes to does not answer, or cannot at this moment: usually passes by itself."""
-
-    passes = True
-    runbook = "target-store"
 
     def __init__(self, store: str, place: str, reason: str) -> None:
         super().__init__(
@@ -340,21 +298,15 @@ class StoreUnavailableError(LakeboundError):
         )
 
 
-class StoreRefusedError(LakeboundError):
+class StoreRefusedError(LakeboundError, runbook="target-store", is_refusal=True):
     """A store cannot be written to as it is: login, rights, columns or settings. A person has to change one of them."""
-
-    runbook = "target-store"
-    is_refusal = True
 
     def __init__(self, store: str, place: str, reason: str) -> None:
         super().__init__(f"store {store} at {place}: {reason}. Follow the runbook target-store")
 
 
-class StoreNotEmptyError(LakeboundError):
+class StoreNotEmptyError(LakeboundError, runbook="target-store", is_refusal=True):
     """A store that a pipeline is to write to has rows, and no entry of a ledger says what they are."""
-
-    runbook = "target-store"
-    is_refusal = True
 
     def __init__(self, store: str, place: str) -> None:
         super().__init__(
@@ -363,11 +315,8 @@ class StoreNotEmptyError(LakeboundError):
         )
 
 
-class StoreShapeError(LakeboundError):
+class StoreShapeError(LakeboundError, runbook="target-store", is_refusal=True):
     """What a pipeline writes to a store cannot stand beside what is there: the key, columns, windows or sums are others."""
-
-    runbook = "target-store"
-    is_refusal = True
 
     def __init__(self, store: str, place: str, differences: Sequence[str]) -> None:
         super().__init__(
@@ -377,11 +326,8 @@ class StoreShapeError(LakeboundError):
         )
 
 
-class StoreIncompleteError(LakeboundError):
+class StoreIncompleteError(LakeboundError, runbook="target-store", is_refusal=True):
     """A store was being filled from a table, and this did not end: rows are missing that nobody would add."""
-
-    runbook = "target-store"
-    is_refusal = True
 
     def __init__(self, store: str, place: str, commit: str) -> None:
         super().__init__(
@@ -391,11 +337,8 @@ class StoreIncompleteError(LakeboundError):
         )
 
 
-class StoreTornError(LakeboundError):
+class StoreTornError(LakeboundError, runbook="target-store", is_refusal=True):
     """A commit to counters in Redis began and did not end: which of its counts are in them is not known."""
-
-    runbook = "target-store"
-    is_refusal = True
 
     def __init__(self, store: str, place: str, commit: str) -> None:
         super().__init__(
@@ -404,10 +347,8 @@ class StoreTornError(LakeboundError):
         )
 
 
-class StoreLedgerLostError(LakeboundError):
+class StoreLedgerLostError(LakeboundError, runbook="target-store"):
     """A store's ledger had an entry, and has none any more: the server has lost its data, or somebody has deleted it."""
-
-    runbook = "target-store"
 
     def __init__(self, store: str, place: str, commit: str) -> None:
         super().__init__(
@@ -417,22 +358,15 @@ class StoreLedgerLostError(LakeboundError):
         )
 
 
-class TopicCommitError(LakeboundError):
+class TopicCommitError(LakeboundError, runbook="commit-failed", is_refusal=True, is_seen_by_a_start_alone=True):
     """A transaction failed for a reason that would come again."""
-
-    runbook = "commit-failed"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, target: str, reason: str) -> None:
         super().__init__(f"{target}: the transaction was not committed: {reason}")
 
 
-class OpenTransactionError(LakeboundError):
+class OpenTransactionError(LakeboundError, passes=True, runbook="hanging-transaction"):
     """A transaction that is not ended keeps the ledger topic from being read to its end."""
-
-    passes = True
-    runbook = "hanging-transaction"
 
     def __init__(self, topic: str, stable: int, end: int) -> None:
         super().__init__(
@@ -442,11 +376,8 @@ class OpenTransactionError(LakeboundError):
         )
 
 
-class RetentionPassedError(LakeboundError):
+class RetentionPassedError(LakeboundError, runbook="retention-passed", is_refusal=True):
     """Kafka has deleted records that were never landed."""
-
-    runbook = "retention-passed"
-    is_refusal = True
 
     def __init__(self, topic: str, partition: int, landed: int, earliest: int) -> None:
         super().__init__(
@@ -455,11 +386,8 @@ class RetentionPassedError(LakeboundError):
         )
 
 
-class LeaseHeldError(LakeboundError):
+class LeaseHeldError(LakeboundError, runbook="lease-held", is_refusal=True):
     """Another application may write for this pipeline."""
-
-    runbook = "lease-held"
-    is_refusal = True
 
     def __init__(self, pipeline: str, holder: str, epoch: int, age_seconds: float) -> None:
         super().__init__(
@@ -468,10 +396,8 @@ class LeaseHeldError(LakeboundError):
         )
 
 
-class LockHeldError(LakeboundError):
+class LockHeldError(LakeboundError, runbook="control-files"):
     """A lock of the state folder is held for longer than anything of Lakebound holds it."""
-
-    runbook = "control-files"
 
     def __init__(self, lock: Path | str, holder: str, deadline_seconds: float) -> None:
         super().__init__(
@@ -490,10 +416,8 @@ class LeaseLostError(LakeboundError):
         )
 
 
-class NotWithSharedStateError(LakeboundError):
+class NotWithSharedStateError(LakeboundError, is_refusal=True):
     """Something was asked that needs all state to be in a folder of this machine, while LAKEBOUND_STATE shares it."""
-
-    is_refusal = True
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(
@@ -502,11 +426,8 @@ class NotWithSharedStateError(LakeboundError):
         )
 
 
-class StateAwayError(LakeboundError):
+class StateAwayError(LakeboundError, passes=True, runbook="state-away"):
     """The shared state does not answer for as long as a lease lasts, so another application may have taken it."""
-
-    passes = True
-    runbook = "state-away"
 
     def __init__(self, pipeline: str, place: object, seconds: float) -> None:
         super().__init__(
@@ -515,11 +436,8 @@ class StateAwayError(LakeboundError):
         )
 
 
-class NoLedgerError(LakeboundError):
+class NoLedgerError(LakeboundError, runbook="no-ledger", is_refusal=True):
     """A table has rows, but no commit of it carries an entry."""
-
-    runbook = "no-ledger"
-    is_refusal = True
 
     def __init__(self, table: str) -> None:
         super().__init__(
@@ -528,20 +446,15 @@ class NoLedgerError(LakeboundError):
         )
 
 
-class BadEntryError(LakeboundError):
+class BadEntryError(LakeboundError, runbook="bad-entry", is_refusal=True):
     """An entry in a commit cannot be read."""
-
-    runbook = "bad-entry"
-    is_refusal = True
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"the ledger entry in {where} cannot be read: {reason}. Follow the runbook bad-entry")
 
 
-class NewerEntryError(BadEntryError):
+class NewerEntryError(BadEntryError, runbook="newer-entry"):
     """An entry was written by a later version, and says that who does not know what is new in it must not read it."""
-
-    runbook = "newer-entry"
 
     def __init__(self, where: str, writer: str | None, needs: str, here: str) -> None:
         LakeboundError.__init__(
@@ -551,21 +464,15 @@ class NewerEntryError(BadEntryError):
         )
 
 
-class ForeignTableError(LakeboundError):
+class ForeignTableError(LakeboundError, runbook="foreign-table", is_refusal=True):
     """A table belongs to another pipeline; one pipeline per table."""
-
-    runbook = "foreign-table"
-    is_refusal = True
 
     def __init__(self, table: str, owner: str, pipeline: str) -> None:
         super().__init__(f"table {table} is written by pipeline {owner!r}; give pipeline {pipeline!r} another table")
 
 
-class TableUnreadableError(LakeboundError):
+class TableUnreadableError(LakeboundError, runbook="table-unreadable", is_refusal=True):
     """A table is there, and its metadata cannot be read."""
-
-    runbook = "table-unreadable"
-    is_refusal = True
 
     def __init__(self, table: str, reason: str, last_readable: int | None = None) -> None:
         self.last_readable = last_readable
@@ -580,11 +487,8 @@ class RowsNotReadError(LakeboundError):
         super().__init__(f"table {table}: its rows cannot be read here: {why}. {what_to_do}")
 
 
-class CatalogLockedError(LakeboundError):
+class CatalogLockedError(LakeboundError, passes=True, runbook="table-unreadable"):
     """Another process holds the lock of the SQLite catalog for longer than a commit takes: passes when it ends its work."""
-
-    passes = True
-    runbook = "table-unreadable"
 
     def __init__(self, catalog: Path, holder: str) -> None:
         super().__init__(
@@ -593,11 +497,8 @@ class CatalogLockedError(LakeboundError):
         )
 
 
-class CatalogUnavailableError(LakeboundError):
+class CatalogUnavailableError(LakeboundError, passes=True, runbook="table-unreadable"):
     """An Iceberg catalog does not answer, or answers that it cannot at this moment: passes by itself."""
-
-    passes = True
-    runbook = "table-unreadable"
 
     def __init__(self, catalog: str, reason: str) -> None:
         super().__init__(
@@ -606,20 +507,15 @@ class CatalogUnavailableError(LakeboundError):
         )
 
 
-class CatalogRefusedError(LakeboundError):
+class CatalogRefusedError(LakeboundError, runbook="table-unreadable", is_refusal=True):
     """An Iceberg catalog refuses its user, or what was asked of it."""
-
-    runbook = "table-unreadable"
-    is_refusal = True
 
     def __init__(self, catalog: str, field: str, reason: str) -> None:
         super().__init__(f"the Iceberg catalog {catalog} refuses the request: {reason}; correct {field} in warehouses.yaml")
 
 
-class NoCatalogError(LakeboundError):
+class NoCatalogError(LakeboundError, is_refusal=True):
     """A warehouse has no Iceberg catalog, and an Iceberg table was asked for."""
-
-    is_refusal = True
 
     def __init__(self, location: str) -> None:
         super().__init__(
@@ -627,16 +523,13 @@ class NoCatalogError(LakeboundError):
         )
 
 
-class CatalogBehindError(LakeboundError):
+class CatalogBehindError(LakeboundError, runbook="catalog-behind", is_refusal=True):
     """The Iceberg catalog names an older metadata file than the table's newest: it was restored from an older copy.
 
     Attributes:
         named: Address of the file that the catalog names.
         newest: Address of the newest; None where the files belong to several histories.
     """
-
-    runbook = "catalog-behind"
-    is_refusal = True
 
     def __init__(self, table: str, named: str, newest: str | None, ends: Sequence[str]) -> None:
         self.named = named
@@ -652,12 +545,8 @@ class CatalogBehindError(LakeboundError):
         )
 
 
-class ForgottenTableError(LakeboundError):
+class ForgottenTableError(LakeboundError, runbook="catalog-behind", is_refusal=True, is_seen_by_a_start_alone=True):
     """The Iceberg catalog does not know a table whose folder has its history: the catalog is an older copy, or was lost."""
-
-    runbook = "catalog-behind"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, table: str, newest: str) -> None:
         super().__init__(
@@ -667,20 +556,15 @@ class ForgottenTableError(LakeboundError):
         )
 
 
-class CommitRefusedError(LakeboundError):
+class CommitRefusedError(LakeboundError, passes=True):
     """A commit did not take place because the table moved on under the handle (a fence, or a conflict)."""
-
-    passes = True
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(f"table {table} refused the commit: {reason}")
 
 
-class CommitUnknownError(LakeboundError):
+class CommitUnknownError(LakeboundError, passes=True, runbook="commit-failed"):
     """It could not be learned whether a commit took place, or it did not, for a reason that passes by itself."""
-
-    passes = True
-    runbook = "commit-failed"
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
@@ -689,10 +573,8 @@ class CommitUnknownError(LakeboundError):
         )
 
 
-class DiskFullError(CommitUnknownError):
+class DiskFullError(CommitUnknownError, runbook="disk-full"):
     """A disk has no room for what was to be written. An application waits until it has."""
-
-    runbook = "disk-full"
 
     def __init__(self, what: str, disk: str) -> None:
         LakeboundError.__init__(
@@ -702,12 +584,8 @@ class DiskFullError(CommitUnknownError):
         )
 
 
-class CommitFailedError(LakeboundError):
+class CommitFailedError(LakeboundError, runbook="commit-failed", is_refusal=True, is_seen_by_a_start_alone=True):
     """A commit did not take place, for a reason that would come again."""
-
-    runbook = "commit-failed"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, table: str, attempts: int, reason: str) -> None:
         super().__init__(
@@ -716,28 +594,23 @@ class CommitFailedError(LakeboundError):
         )
 
 
-class TableMismatchError(LakeboundError):
+class TableMismatchError(LakeboundError, is_refusal=True, is_seen_by_a_start_alone=True):
     """A table's schema or partitioning is not what the pipeline produces.
 
     Attributes:
         difference: What differs.
     """
 
-    is_refusal = True
-    is_seen_by_a_start_alone = True
-
     def __init__(self, table: str, difference: str) -> None:
         self.difference = difference
         super().__init__(f"table {table} does not fit the pipeline: {difference}")
 
 
-class FilesOutdatedError(LakeboundError):
+class FilesOutdatedError(LakeboundError, passes=True):
     """Files were written for a table that has other columns or another partitioning now. Nothing was committed.
 
     They are written again.
     """
-
-    passes = True
 
     def __init__(self, table: str, what: str) -> None:
         super().__init__(
@@ -746,10 +619,8 @@ class FilesOutdatedError(LakeboundError):
         )
 
 
-class SchemaChangedError(TableMismatchError):
+class SchemaChangedError(TableMismatchError, runbook="schema-changed"):
     """What the pipeline says and what its tables are have come apart, and nothing may be changed by itself."""
-
-    runbook = "schema-changed"
 
     def __init__(self, pipeline: str, differences: Mapping[str, Sequence[str]]) -> None:
         self.difference = "; ".join(f"{table}: {', '.join(texts)}" for table, texts in differences.items())
@@ -760,23 +631,15 @@ class SchemaChangedError(TableMismatchError):
         )
 
 
-class TransformRefusedError(LakeboundError):
+class TransformRefusedError(LakeboundError, runbook="transform-refused", is_refusal=True, is_seen_by_a_start_alone=True):
     """The transform does something that would make a wider replay differ, or loses the _kafka column."""
-
-    runbook = "transform-refused"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, transform: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: transform {transform}: {reason}")
 
 
-class TransformSettingsError(LakeboundError):
+class TransformSettingsError(LakeboundError, runbook="transform-refused", is_refusal=True, is_seen_by_a_start_alone=True):
     """The transform, or its module, changes settings of Spark's session that decide rows."""
-
-    runbook = "transform-refused"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, transform: str, when: str, changes: Sequence[str]) -> None:
         super().__init__(
@@ -787,22 +650,15 @@ class TransformSettingsError(LakeboundError):
         )
 
 
-class RealTimeRefusedError(LakeboundError):
+class RealTimeRefusedError(LakeboundError, is_refusal=True, is_seen_by_a_start_alone=True):
     """A pipeline cannot run in real time: Spark refuses it, or a record could get lost."""
-
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, reason: str) -> None:
         super().__init__(f"pipeline {pipeline!r} cannot run with freshness: real_time: {reason}; use freshness: 0ms")
 
 
-class TransformFailsError(LakeboundError):
+class TransformFailsError(LakeboundError, runbook="quarantine-flood", is_refusal=True, is_seen_by_a_start_alone=True):
     """The transform raises on more records of a batch than are put into quarantine for it: it is the user's to mend."""
-
-    runbook = "quarantine-flood"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(
         self, pipeline: str, transform: str, how_many: str, kind: str | None, place: str | None, text: str | None = None
@@ -826,10 +682,8 @@ class HeldError(LakeboundError):
         )
 
 
-class ControlFileError(LakeboundError):
+class ControlFileError(LakeboundError, runbook="control-files"):
     """A file of the state folder is damaged, without which nothing can be asked of a pipeline."""
-
-    runbook = "control-files"
 
     def __init__(self, pipeline: str, folder: object, reason: str) -> None:
         super().__init__(
@@ -868,11 +722,8 @@ class DeadlineExceededError(LakeboundError):
         super().__init__(f"timeout: waited {deadline_seconds:g} s for {what}")
 
 
-class OffsetBeyondEndError(LakeboundError):
+class OffsetBeyondEndError(LakeboundError, runbook="offsets-beyond-end", is_refusal=True):
     """The ledger holds offsets that Kafka does not have: the topic was truncated, or it is another broker."""
-
-    runbook = "offsets-beyond-end"
-    is_refusal = True
 
     def __init__(self, topic: str, partition: int, landed: int, latest: int) -> None:
         super().__init__(
@@ -881,15 +732,12 @@ class OffsetBeyondEndError(LakeboundError):
         )
 
 
-class TableRestoredError(LakeboundError):
+class TableRestoredError(LakeboundError, runbook="table-restored", is_refusal=True):
     """A Delta table was restored by hand: what it holds is no longer what its ledger says.
 
     Attributes:
         restored_to: The version whose rows it has now, where the log says so.
     """
-
-    runbook = "table-restored"
-    is_refusal = True
 
     def __init__(self, table: str, version: int, restored_to: int | None = None) -> None:
         self.restored_to = restored_to
@@ -899,17 +747,13 @@ class TableRestoredError(LakeboundError):
         )
 
 
-class TableFeatureError(LakeboundError):
+class TableFeatureError(LakeboundError, runbook="table-feature", is_refusal=True, is_seen_by_a_start_alone=True):
     """Somebody has given a table a feature of its format that Lakebound does not write rightly: it writes nothing more to it.
 
     Attributes:
         table: Id of the table.
         feature: Its name in the format's own words, such as ``columnMapping``.
     """
-
-    runbook = "table-feature"
-    is_refusal = True
-    is_seen_by_a_start_alone = True
 
     def __init__(self, table: str, feature: str, what_to_do: str) -> None:
         self.table, self.feature = table, feature
@@ -919,10 +763,8 @@ class TableFeatureError(LakeboundError):
         )
 
 
-class NameMappingError(TableFeatureError):
+class NameMappingError(TableFeatureError, runbook="schema-changed"):
     """Files without field ids would be read into other columns than the ones for which they were written."""
-
-    runbook = "schema-changed"
 
     def __init__(self, table: str, column: str, mapping: str) -> None:
         self.table, self.feature = table, "schema.name-mapping.default"
@@ -935,20 +777,15 @@ class NameMappingError(TableFeatureError):
         )
 
 
-class UnknownTableError(LakeboundError):
+class UnknownTableError(LakeboundError, is_seen_by_a_start_alone=True):
     """A pipeline has no table of the name that was asked for, or several."""
-
-    is_seen_by_a_start_alone = True
 
     def __init__(self, pipeline: str, name: str, known: list[str]) -> None:
         super().__init__(f"pipeline {pipeline!r} has no table {name!r}, or more than one; its tables: {', '.join(known)}")
 
 
-class LedgerBehindError(LakeboundError):
+class LedgerBehindError(LakeboundError, runbook="ledger-behind", is_refusal=True):
     """A table holds more than its newest reachable entry says."""
-
-    runbook = "ledger-behind"
-    is_refusal = True
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
@@ -957,11 +794,8 @@ class LedgerBehindError(LakeboundError):
         )
 
 
-class QuarantineFloodError(LakeboundError):
+class QuarantineFloodError(LakeboundError, runbook="quarantine-flood", is_refusal=True):
     """The share of quarantined records reached the limit at which the pipeline's author wants the application to end."""
-
-    runbook = "quarantine-flood"
-    is_refusal = True
 
     def __init__(self, pipeline: str, found: str, stop_at: float) -> None:
         super().__init__(
@@ -971,11 +805,8 @@ class QuarantineFloodError(LakeboundError):
         )
 
 
-class CrashLoopError(LakeboundError):
+class CrashLoopError(LakeboundError, runbook="crash-loop", is_refusal=True):
     """Starts in a row landed nothing: starting again would meet the same."""
-
-    runbook = "crash-loop"
-    is_refusal = True
 
     def __init__(self, pipeline: str, situation: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: {situation}. Follow the runbook crash-loop")

@@ -53,10 +53,8 @@ _seen: Counter[str] = Counter()
 _lock = threading.Lock()
 
 
-class InjectedFaultError(LakeboundError):
+class InjectedFaultError(LakeboundError, passes=True):
     """A test asked for this failure."""
-
-    passes = True
 
     def __init__(self, point: str) -> None:
         super().__init__(f"fault injected at {point} (LAKEBOUND_FAULTS)")

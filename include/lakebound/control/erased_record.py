@@ -10,10 +10,8 @@ from lakebound.errors import LakeboundError
 from lakebound.ledger.erased import ErasedRows, decode_erased
 
 
-class BadErasedRecordError(LakeboundError):
+class BadErasedRecordError(LakeboundError, is_refusal=True):
     """The record cannot be read."""
-
-    is_refusal = True
 
     def __init__(self, pipeline: str, file: str, reason: str) -> None:
         super().__init__(

@@ -27,11 +27,8 @@ MOST_STRANGE = 1_000
 _ASK_AGAIN_SECONDS = 300.0
 
 
-class SchemaRefusedError(LakeboundError):
+class SchemaRefusedError(LakeboundError, is_refusal=True, runbook="schema-changed"):
     """No version of a pipeline's schema has columns that its tables can have."""
-
-    is_refusal = True
-    runbook = "schema-changed"
 
     def __init__(self, pipeline: str, kind: str, problem: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: value: its {kind} schema cannot be landed: {problem}")

@@ -19,10 +19,8 @@ _FIND_SECONDS = 20.0
 _KEPT = "what is kept of the registry"
 
 
-class NoSuchSubjectError(LakeboundError):
+class NoSuchSubjectError(LakeboundError, is_refusal=True):
     """A registry does not have a subject."""
-
-    is_refusal = True
 
     def __init__(self, registry: str, subject: str) -> None:
         super().__init__(

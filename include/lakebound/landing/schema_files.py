@@ -15,10 +15,8 @@ from lakebound.spec.value import SchemaValueSpec
 _MOST_FILES = 200
 
 
-class SchemaFileError(LakeboundError):
+class SchemaFileError(LakeboundError, is_refusal=True):
     """A file with a schema cannot be read."""
-
-    is_refusal = True
 
     def __init__(self, pipeline: str, file: str, problem: str) -> None:
         super().__init__(f"pipeline {pipeline!r}: value.schema_file: {file}: {problem}")

@@ -15,10 +15,8 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, open_table
 
 
-class NothingToAcknowledgeError(LakeboundError):
+class NothingToAcknowledgeError(LakeboundError, is_seen_by_a_start_alone=True):
     """A table remembers no such change."""
-
-    is_seen_by_a_start_alone = True
 
     def __init__(self, table: str, known: Collection[str]) -> None:
         named = f"it remembers version {', '.join(known)}" if known else "it remembers none"

@@ -62,10 +62,8 @@ class LedgerWentBackError(LakeboundError):
         )
 
 
-class ReleaseOvertakenError(LakeboundError):
+class ReleaseOvertakenError(LakeboundError, passes=True):
     """The rows of a table have changed since a release or recall was planned from them: it must be planned again."""
-
-    passes = True
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(

@@ -28,10 +28,8 @@ _FOLDER = "_lakebound"
 _POSITION = ("topic", "topic_id", "partition", "offset", "ordinal")
 
 
-class ErasedUnknownError(LakeboundError):
+class ErasedUnknownError(LakeboundError, is_refusal=True):
     """An entry names a list of erased rows that cannot be read."""
-
-    is_refusal = True
 
     def __init__(self, table: str, file: str, reason: str) -> None:
         super().__init__(

@@ -17,10 +17,8 @@ from lakebound.ledger.entry import Entry
 from lakebound.tables.target import LandingTarget
 
 
-class StalePreparedError(LakeboundError):
+class StalePreparedError(LakeboundError, passes=True):
     """The table is no longer what a commit was prepared for. Nothing was written, and the handle is as it was."""
-
-    passes = True
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(f"table {table}: what maintenance prepared was not committed: {reason}; it is prepared again")
