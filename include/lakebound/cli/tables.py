@@ -174,9 +174,9 @@ def _ranges(offsets: Offsets) -> str:
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:
     """Return what is known of a table; a table that cannot be read hides none of the others."""
     from lakebound.tables.access import access_of
+    from lakebound.tables.contents import contents_of
     from lakebound.tables.format_rules import rules_of
     from lakebound.tables.places import places_of
-    from lakebound.tables.size import table_size
     from lakebound.tables.table import open_table
 
     row: dict[str, Any] = dict.fromkeys(("rows", "files", "size_bytes", "version", "newest_entry", "problem"))
@@ -187,7 +187,7 @@ def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dic
         if not (table := open_table(wanted, places)).exists():
             return row
         row["exists"] = True
-        size = table_size(wanted, places)
+        size = contents_of(wanted, places).size()
         row |= {"rows": size.rows, "files": size.files, "size_bytes": size.size_bytes}
         row["version"] = table.read_ledger().version
         newest = next(table.entries(), None)

@@ -19,7 +19,7 @@ from lakebound.inspection.query_headings import headings
 from lakebound.inspection.query_maps import with_map_values
 from lakebound.spec.table import TableSpec
 from lakebound.spec.table_format import TABLE_FORMATS, TableFormat
-from lakebound.tables.lazy_frame import scan_table
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
@@ -173,7 +173,9 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: TableFo
     there = [(table, places) for table, places in meant if _exists(table, places)]
     names, places_by_id = resolve((table for table, _ in there), chosen), {table.id: places for table, places in there}
     try:
-        frames = {name: scan_table(table, places_by_id[table.id]) for name, table in names.items() if table is not None}
+        frames = {
+            name: contents_of(table, places_by_id[table.id]).frame() for name, table in names.items() if table is not None
+        }
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)

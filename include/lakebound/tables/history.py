@@ -13,9 +13,9 @@ from lakebound.ledger.entry import ENTRY_KEY, Entry, EntryKind
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.entries import read_entry
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
-from lakebound.tables.size import may_exist
 from lakebound.tables.table import CommittedEntry, TableVersion
 
 Operation = Literal["append", "replace", "overwrite", "restore", "other"]
@@ -159,4 +159,4 @@ def read_history(spec: TableSpec, places: Places) -> History | None:
         spec: The table.
         places: Where it is; they may be read-only.
     """
-    return _READERS.of(spec.format)(spec, places) if may_exist(spec, places) else None
+    return _READERS.of(spec.format)(spec, places) if rules_of(spec.format).may_exist(places) else None

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from lakebound.errors import LedgerBehindError
 from lakebound.ledger.entry import Offsets, count, missing
-from lakebound.spec.table import TableSpec
-from lakebound.tables.formats import PerFormat
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import LedgerView, ReconstructedCoverage, Table
 from lakebound.tables.target import LandingTarget
-
-_EPOCHS: PerFormat[Callable[[TableSpec, Places], int | None]] = PerFormat("lakebound.tables", "epoch:remembered_epoch")
 
 
 @runtime_checkable
@@ -38,11 +34,6 @@ def rows_beyond(table: LandingTarget, view: LedgerView) -> Offsets:
         return {}
     found = table.reconstruct()
     return missing(found.coverage, view.entry.coverage) if found is not None else {}
-
-
-def txn_epoch(spec: TableSpec, places: Places) -> int | None:
-    """Return the epoch that the table keeps beside its entries, where no clean-up removes it; None where it keeps none."""
-    return _EPOCHS.of(spec.format)(spec, places)
 
 
 def check_rows_known(table: LandingTarget, view: LedgerView) -> None:
@@ -74,7 +65,7 @@ def check_not_behind(table: Table, view: LedgerView, places: Places) -> None:
         LedgerBehindError: Rows lie beyond a carried entry, or Delta's log was written by a later epoch than the entry's.
     """
     check_rows_known(table, view)
-    remembered = txn_epoch(table.spec, places)
+    remembered = contents_of(table.spec, places).remembered_epoch()
     if view.entry is not None and remembered is not None and remembered > view.epoch:
         raise LedgerBehindError(
             table.spec.id, f"its log was written by epoch {remembered}, and its newest entry is of epoch {view.epoch}"

@@ -18,7 +18,7 @@ from lakebound.inspection.validation.landed_files import LandedFile, LineReader,
 from lakebound.inspection.validation.line import LineCommit
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
-from lakebound.tables.current_files import current_files
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 from lakebound_spark.column_names import column_named
@@ -75,7 +75,7 @@ def read_table(
     session: SparkSession, spec: TableSpec, places: Places, copies: Copies, *, since_ms: int | None = None
 ) -> DataFrame | None:
     """Return a table's rows, without files that hold only older records; None where there are none."""
-    files = [LandedFile(one.path, "", 0, one.rows, one.partition) for one in current_files(spec, places, since_ms=since_ms)]
+    files = [LandedFile(one.path, "", 0, one.rows, one.partition) for one in contents_of(spec, places).files(since_ms)]
     return read_files(session, files, open_table(spec, places).schema(), copies) if files else None
 
 

@@ -14,7 +14,7 @@ from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.maintenance.delta.engine import DeltaEngine
 from lakebound.spec.table import TableSpec
-from lakebound.tables.current_files import current_files
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
 
 
@@ -131,15 +131,15 @@ def test_an_entry_that_cannot_be_read_is_passed_where_a_later_one_mended_the_led
 
 
 def test_current_files_are_those_of_the_table_and_old_ones_are_left_out(app: Lander, at: Places) -> None:
-    assert current_files(app.table.spec, at) == []
+    assert list(contents_of(app.table.spec, at).files()) == []
     app.land(0, 10)
     app.land(10, 20)
-    assert sum(file.rows or 0 for file in current_files(app.table.spec, at)) == 20
+    assert sum(file.rows or 0 for file in list(contents_of(app.table.spec, at).files())) == 20
     newest_us = max(row["timestamp"] for row in rows(10, 20)["_kafka"].to_pylist()).timestamp() * 1e6
     # Kafka's times in these tables are microseconds apart, so the bound is in whole milliseconds above all of the first file.
-    assert current_files(app.table.spec, at, since_ms=int(newest_us / 1000) + 10) == []
+    assert list(contents_of(app.table.spec, at).files(int(newest_us / 1000) + 10)) == []
     absent = TableSpec(format=app.table.spec.format, name="shop.absent")
-    assert current_files(absent, at) == []
+    assert list(contents_of(absent, at).files()) == []
 
 
 def test_there_is_no_reader_of_a_table_that_was_never_made(spec: TableSpec, at: Places) -> None:

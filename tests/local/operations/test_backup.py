@@ -39,9 +39,9 @@ from lakebound.operations.backup.manifest import MANIFEST, BackupError, is_safe
 from lakebound.operations.backup.plan import RestoreRefusedError, plan_restore
 from lakebound.operations.backup.restore import apply_restore
 from lakebound.settings import load_settings
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.iceberg import open as catalogs
 from lakebound.tables.places import places_of
-from lakebound.tables.size import may_exist
 from lakebound.tables.table import open_table
 from lakebound_spark.stream.opening import take_lease
 
@@ -325,7 +325,7 @@ def test_a_catalog_is_found_whatever_characters_its_path_has(
     path, manifest = write_backup(settings, tmp_path / "backup.tar.gz")
     assert manifest.iceberg_tables.keys() >= {"shop.orders"}
     looking = places_of(settings, "default").read_only()
-    assert may_exist(ICEBERG, looking) and open_table(ICEBERG, looking).exists()
+    assert rules_of(ICEBERG.format).may_exist(looking) and open_table(ICEBERG, looking).exists()
     approved = plan_restore(settings, path).hash
     catalogs.open_catalog(looking).engine.dispose()
     catalogs._open_catalog.cache_clear()

@@ -15,8 +15,8 @@ from tests.support.tables.local_tables import landed_offsets, lander, make_table
 
 from lakebound.errors import TableUnreadableError
 from lakebound.spec.table import TableSpec
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
-from lakebound.tables.size import table_size
 from lakebound.tables.table import open_table
 
 RUNBOOK = Path(__file__).parents[3] / "include" / "runbooks" / "table-unreadable.md"
@@ -52,7 +52,7 @@ def test_a_log_that_cannot_be_read_is_mended_from_its_earlier_versions(at: Place
     looks: list[Callable[[], object]] = [
         lambda: open_table(SPEC, at).read_ledger(),
         lambda: open_table(SPEC, at).scan_kafka(),
-        lambda: table_size(SPEC, at),
+        lambda: contents_of(SPEC, at).size(),
     ]
     for look in looks:
         with pytest.raises(TableUnreadableError, match=f"the last readable version is {LAST_GOOD}") as told:

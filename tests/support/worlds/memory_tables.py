@@ -161,5 +161,5 @@ class Lake:
         return MemoryTable(spec, self.stored.setdefault(spec.id, Stored(exists=False)))
 
     def remembered_epoch(self, spec: TableSpec, places: Places) -> int | None:
-        """Stand in for ``lakebound.tables.delta.epoch.remembered_epoch``."""
+        """Stand in for ``lakebound.tables.contents.TableContents.remembered_epoch``."""
         return self.stored[spec.id].txn_epoch

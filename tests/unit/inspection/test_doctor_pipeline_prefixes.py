@@ -26,7 +26,7 @@ from lakebound.inspection.doctor.pipeline import ledger_facts
 from lakebound.inspection.doctor.pipeline.collect import read_state
 from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.rules import RULES, PipelineRule, diagnose
-from lakebound.tables.delta import epoch as delta_epoch
+from lakebound.tables.delta.contents import Contents
 from lakebound_spark.stream import opening
 
 pytestmark = pytest.mark.enumeration
@@ -70,7 +70,7 @@ def cases(cell: tuple[tuple[str, ...], str, str], tmp_path: Path) -> Iterator[tu
 def look(world: World, monkeypatch: pytest.MonkeyPatch) -> PipelineFacts:
     """Return what the doctor sees of a world."""
     monkeypatch.setattr(ledger_facts, "open_table", world.lake.open)
-    monkeypatch.setattr(delta_epoch, "remembered_epoch", world.lake.remembered_epoch)
+    monkeypatch.setattr(Contents, "remembered_epoch", lambda one: world.lake.remembered_epoch(one.spec, one.places))
     monkeypatch.setattr(opening, "open_table", world.lake.open)
     ledgers = ledger_facts.read_ledgers(world.spec, world.places)
     state = read_state(world.spec, world.control, ledgers, world.now)

@@ -37,7 +37,7 @@ def _table(monkeypatch: pytest.MonkeyPatch) -> None:
     origin = {"topic": "orders", "topic_id": "t", "partition": 0, "offset": 5, "timestamp": None, "ordinal": 0}
     rows = pa.table({"id": pa.array([1]), "_kafka": pa.array([origin], KAFKA_TYPE)})
     frame: Any = pl.from_arrow(rows)
-    monkeypatch.setattr(matching, "scan_table", lambda *_: frame.lazy())
+    monkeypatch.setattr(matching, "contents_of", lambda *_: SimpleNamespace(frame=frame.lazy))
 
 
 def found(where: str) -> Matches:

@@ -32,9 +32,9 @@ from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableRole
 from lakebound.spec.tombstones import WITHOUT_ROWS
+from lakebound.tables.contents import contents_of
 from lakebound.tables.erased import read_erased
 from lakebound.tables.places import Places
-from lakebound.tables.size import table_size
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
 _READINGS = 3
@@ -218,7 +218,7 @@ def _with_rows_of_tables(proof: Proof, spec: PipelineSpec, places: Places) -> Pr
     found = []
     for one in proof.tables:
         if one.is_partial and one.table in specs:
-            rows = table_size(specs[one.table], places).rows
+            rows = contents_of(specs[one.table], places).size().rows
             one = one.adding(table_rows=rows, notes=[partial_note(one, rows)])
         found.append(one)
     return proof.model_copy(update={"tables": tuple(found)})

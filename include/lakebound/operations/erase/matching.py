@@ -17,7 +17,7 @@ from lakebound.inspection.query import check_reads_no_file
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
-from lakebound.tables.lazy_frame import scan_table
+from lakebound.tables.contents import contents_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import KAFKA_TYPE
 
@@ -74,7 +74,7 @@ def matches(spec: TableSpec, places: Places, where: str, below: NextOffsets, top
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)
-            found = _matching(scan_table(spec, places.read_only()), where, spec.id)
+            found = _matching(contents_of(spec, places.read_only()).frame(), where, spec.id)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as exc:
         lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
         raise BadConditionError(spec.id, (lines or [type(exc).__name__])[0]) from exc

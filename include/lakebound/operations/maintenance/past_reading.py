@@ -19,9 +19,9 @@ from lakebound.operations.maintenance.steps import (
 )
 from lakebound.spec.maintenance import ReaderSpec
 from lakebound.spec.table import TableSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
-from lakebound.tables.size import may_exist
 
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 """Of the record of runs: half of it stays when it is full, weeks at a run each half hour."""
@@ -45,7 +45,7 @@ def read_past(spec: TableSpec, places: Places, readers: Iterable[ReaderSpec]) ->
     Raises:
         FileNotFoundError: Commits removed the metadata under this, again and again.
     """
-    if not may_exist(spec, places):
+    if not rules_of(spec.format).may_exist(places):
         return None
     own = [reader for reader in readers if reader.table in (spec.id, spec.name)]
     return _PASTS.of(spec.format)(spec, places, own)

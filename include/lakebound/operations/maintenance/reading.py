@@ -7,10 +7,10 @@ from collections.abc import Callable
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 from lakebound.spec.table import TableSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.health import TableFacts
 from lakebound.tables.places import Places
-from lakebound.tables.size import may_exist
 
 _READERS: PerFormat[Callable[[TableSpec, Places, int], TableFacts | None]] = PerFormat("lakebound.tables", "health:read_facts")
 _ATTEMPTS = 4
@@ -36,7 +36,7 @@ def read_table_facts(spec: TableSpec, places: Places, now_ms: int) -> TableFacts
     Raises:
         UnreadableTableError: There is a table, but its metadata is missing or wrong.
     """
-    if not may_exist(spec, places):
+    if not rules_of(spec.format).may_exist(places):
         return None
     looking = places.read_only()
     for attempt in range(1, _ATTEMPTS + 1):

@@ -14,8 +14,8 @@ from lakebound.formats.headers import HEADERS_TYPE
 from lakebound.inspection.proof.offset_arrays import Arrays, among
 from lakebound.ledger.topics import TopicIdPartition
 from lakebound.spec.table import TableSpec
+from lakebound.tables.contents import Selection, contents_of
 from lakebound.tables.places import Places
-from lakebound.tables.selected_rows import Selection, selected_rows
 
 INDEX = ("topic", "topic_id", "partition", "offset", "timestamp", "ordinal")
 """What an index says of each record, with its reason. A negative ordinal marks a copy of what has landed."""
@@ -140,7 +140,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     wanted = _table([], kafka, columns).schema
     among = {} if chosen.reasons is None else {"reason": chosen.reasons}
-    for batch in selected_rows(spec, places, Selection(kafka, columns, among, chosen.offsets)):
+    for batch in contents_of(spec, places).rows(Selection(kafka, columns, among, chosen.offsets)):
         own = pa.RecordBatch.from_arrays([_column(batch, f) for f in wanted], schema=wanted)
         if not chosen.copies:
             own = own.filter(pc.greater_equal(own.column("ordinal"), 0).fill_null(True))

@@ -28,6 +28,7 @@ from lakebound.storage.location import delete_all
 from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.entries import counting, newest_readable
 from lakebound.tables.erasing import LiveDataFile, RowsNotInFilesError
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.iceberg.append import append
 from lakebound.tables.iceberg.attempts import Attempts
 from lakebound.tables.iceberg.catalog import LedgerCatalog, slim
@@ -55,7 +56,6 @@ from lakebound.tables.prepared import DeltaReplacement, Prepared, SnapshotExpiry
 from lakebound.tables.reconstruction import from_ranges, from_rows
 from lakebound.tables.schema_change import SchemaPlan
 from lakebound.tables.schemas import check_partitioning, normalise_schema
-from lakebound.tables.size import may_exist
 from lakebound.tables.table import (
     KAFKA_TYPE,
     CommittedEntry,
@@ -103,7 +103,7 @@ class IcebergTable:
 
     def exists(self) -> bool:
         """Whether there is such a table."""
-        return may_exist(self._spec, self._places) and metadata_location(self._catalog, self._spec) is not None
+        return rules_of(self._spec.format).may_exist(self._places) and metadata_location(self._catalog, self._spec) is not None
 
     def create(self, schema: pa.Schema, genesis: Entry) -> None:
         """Make the table with its ``genesis`` entry in one commit."""

@@ -23,9 +23,10 @@ from lakebound.ledger.entry import check_owner
 from lakebound.ledger.foreign_changes import remembered
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
+from lakebound.tables.contents import contents_of
 from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places
-from lakebound.tables.stale_ledger import rows_beyond, txn_epoch
+from lakebound.tables.stale_ledger import rows_beyond
 from lakebound.tables.table import LedgerView, Table, open_table
 from lakebound.tables.target import LandingTarget
 
@@ -112,4 +113,4 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
             committed_at_ms=newest.committed_at_ms,
             newest_record_ms=times[1] if times else None,
         )
-    return replace(facts, beyond_ledger=rows_beyond(table, view), txn_epoch=txn_epoch(table.spec, places))
+    return replace(facts, beyond_ledger=rows_beyond(table, view), txn_epoch=contents_of(table.spec, places).remembered_epoch())

@@ -22,9 +22,9 @@ from lakebound.operations.recovery.rewind.plan import RewindAction, RewindFacts,
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
+from lakebound.tables.contents import contents_of
 from lakebound.tables.entries import counting
 from lakebound.tables.places import Places
-from lakebound.tables.size import table_size
 from lakebound.tables.table import Table, TableVersion, open_table
 
 
@@ -193,7 +193,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         table=table.spec.id,
         role="quarantine" if table.spec == subject.spec.quarantine_table else "target",
         coverage=now.entry.coverage if now else {},
-        rows=table_size(table.spec, subject.places).rows,
+        rows=contents_of(table.spec, subject.places).size().rows,
         schema=table.schema(),
         target=version,
         past=past,

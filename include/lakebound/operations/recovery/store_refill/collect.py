@@ -19,9 +19,9 @@ from lakebound.operations.recovery.store_refill.rows import about_how_many_keys,
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
+from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
-from lakebound.tables.size import may_exist
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import Table, open_table
 
@@ -90,7 +90,7 @@ def collect_source(
         ForeignTableError: It is another pipeline's.
     """
     table = open_table(spec, places)
-    if not may_exist(spec, places) or not table.exists():
+    if not rules_of(spec.format).may_exist(places) or not table.exists():
         return SourceFacts(spec, "there is no such table yet")
     try:
         view = read_not_behind(table, places)

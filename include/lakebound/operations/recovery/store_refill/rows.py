@@ -12,8 +12,8 @@ from deltalake.exceptions import DeltaError
 from lakebound.errors import RowsNotReadError
 from lakebound.first_line import first_line
 from lakebound.spec.table import TableSpec
+from lakebound.tables.contents import contents_of
 from lakebound.tables.fitting import fit_rows
-from lakebound.tables.lazy_frame import scan_table
 from lakebound.tables.places import Places
 from lakebound.tables.schemas import normalise_schema
 
@@ -33,7 +33,7 @@ def read_rows(spec: TableSpec, places: Places, version: str, schema: pa.Schema) 
         RowsNotReadError: They cannot be read.
     """
     with _explained(spec):
-        frame = scan_table(spec, places.read_only(), version).select(schema.names)
+        frame = contents_of(spec, places.read_only()).frame(int(version)).select(schema.names)
         for part in frame.collect_batches(chunk_size=_ROWS_AT_ONCE, maintain_order=False):
             found = part.to_arrow()
             if found.num_rows:
@@ -56,7 +56,9 @@ def about_how_many_keys(spec: TableSpec, places: Places, version: str, key: str)
 
     with _explained(spec):
         try:
-            return int(scan_table(spec, places.read_only(), version).select(pl.col(key).approx_n_unique()).collect().item())
+            return int(
+                contents_of(spec, places.read_only()).frame(int(version)).select(pl.col(key).approx_n_unique()).collect().item()
+            )
         except pl.exceptions.InvalidOperationError:
             return None
 
