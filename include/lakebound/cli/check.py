@@ -222,7 +222,7 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
 
 def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:
     """Return what is dangerous about the tables' properties, and what is not done where they lie."""
-    from lakebound.operations.maintenance.property_warnings import property_warnings
+    from lakebound.operations.maintenance.planning_rules import property_warnings
     from lakebound.operations.maintenance.refusals import refused_settings
     from lakebound.spec.real_time import real_time_warnings
     from lakebound.spec.real_time_values import real_time_value_warnings

@@ -171,11 +171,9 @@ def run_query(sql: str, tables: Mapping[str, PipelineTables], *, chosen: TableFo
     every = [(table, one.places.read_only()) for one in tables.values() for table in one.tables]
     meant = [(table, places) for table, places in every if may_be_named(sql, table, chosen)]
     there = [(table, places) for table, places in meant if _exists(table, places)]
-    names, places_by_id = resolve((table for table, _ in there), chosen), {table.id: places for table, places in there}
+    names, held = resolve((table for table, _ in there), chosen), {table.id: contents_of(table, at) for table, at in there}
     try:
-        frames = {
-            name: contents_of(table, places_by_id[table.id]).frame() for name, table in names.items() if table is not None
-        }
+        frames = {name: held[table.id].frame() for name, table in names.items() if table is not None}
         with warnings.catch_warnings():
             # Polars plans an Iceberg scan with PyIceberg, and recommends a plugin of its own.
             warnings.simplefilter("ignore", pl.exceptions.PerformanceWarning)

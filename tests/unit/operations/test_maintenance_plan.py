@@ -12,7 +12,7 @@ from tests.support.worlds.simulated_engines import files
 from lakebound.ledger.entry import EntryKind
 from lakebound.operations.maintenance.history import PastRun, TablePast, Version
 from lakebound.operations.maintenance.plan import TableSituation, plan
-from lakebound.operations.maintenance.property_warnings import property_warnings
+from lakebound.operations.maintenance.planning_rules import property_warnings
 from lakebound.operations.maintenance.refusals import Refusals, refusals_of, refused_settings
 from lakebound.operations.maintenance.steps import CleanLog, ExpireSnapshots, MaintenancePlan, RemoveOrphans, Vacuum
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, MIB, CompactionSpec, MaintenanceSpec, OrphansSpec

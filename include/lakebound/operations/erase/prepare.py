@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -22,22 +22,16 @@ from lakebound.operations.erase.plan import (
     RepeatedPositionsError,
     remaining,
 )
-from lakebound.spec.maintenance import MaintenanceSpec
+from lakebound.operations.maintenance.planning_rules import planning_of
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 from lakebound.tables.erased import check_size, erased_rows
 from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.format_rules import rules_of
-from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import read_not_behind
 from lakebound.tables.table import Table, open_table
-
-_SHOWN: PerFormat[Callable[[str, MaintenanceSpec, Mapping[str, str], int], float]] = PerFormat(
-    "lakebound.operations.maintenance", "retention:shown_for_seconds"
-)
-_ENDS_BY: PerFormat[str] = PerFormat("lakebound.operations.maintenance", "retention:ENDS_BY")
 
 
 @dataclass(frozen=True)
@@ -132,10 +126,10 @@ def _kept(spec: PipelineSpec, table: Table) -> str:
     policy, now_ms, name = spec.maintenance, int(time.time() * 1000), table.spec.id
     if not policy.enabled:
         return f"{name}: older versions show the rows until you expire them: the pipeline's maintenance is off"
-    seconds = _SHOWN.of(table.spec.format)(name, policy, table.properties(), now_ms)
-    step = _ENDS_BY.of(table.spec.format)
+    rules = planning_of(name)
+    seconds = rules.shown_for_seconds(name, policy, table.properties(), now_ms)
     return (
-        f"{name}: older versions show the rows, and their files hold them, until maintenance's {step}: of a run after "
+        f"{name}: older versions show the rows, and their files hold them, until maintenance's {rules.ends_by}: of a run after "
         f"{in_utc(int(now_ms + seconds * 1000))}, or later if a registered reader or a tag needs an older version"
     )
 

@@ -9,8 +9,7 @@ from lakebound.operations.maintenance.ages import age_seconds, ago
 from lakebound.operations.maintenance.compaction import Candidate, candidates, take
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.packing import small_below
-from lakebound.operations.maintenance.planning_rules import PlannedTable, planning_of
-from lakebound.operations.maintenance.property_warnings import property_warnings
+from lakebound.operations.maintenance.planning_rules import PlannedTable, planning_of, property_warnings
 from lakebound.operations.maintenance.refusals import NOTHING_REFUSED, Refusals
 from lakebound.operations.maintenance.steps import (
     Compact,

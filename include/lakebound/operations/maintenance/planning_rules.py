@@ -1,14 +1,18 @@
-"""What a plan may hold for the tables of a format; each format has its own in ``planning.py`` of its folder. Pure."""
+"""What a plan may hold for the tables of a format, and how long it lets their versions be read. Pure.
+
+Each format has its own in ``planning.py`` of its folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lakebound.control.table_history import Grain
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.steps import Compact, MaintenanceStep
-from lakebound.spec.maintenance import MaintenanceSpec
+from lakebound.spec.maintenance import HistorySpec, MaintenanceSpec
 from lakebound.tables.formats import PerFormat, format_of
 from lakebound.tables.health import MetadataFacts, TableFacts
 
@@ -41,11 +45,13 @@ class PlanningRules:
         joins_neighbours: Files that came one after the other are joined, up to the target's size; otherwise all are
             split evenly.
         rewrites_deletes: A rewrite rids readers of delete files.
+        ends_by: The step that takes older versions away.
     """
 
     orders_whole_partitions: ClassVar[bool] = False
     joins_neighbours: ClassVar[bool] = False
     rewrites_deletes: ClassVar[bool] = False
+    ends_by: ClassVar[str]
 
     def not_compacted(self, facts: TableFacts) -> str:
         """Return why no file of a table is rewritten; empty: they are."""
@@ -54,6 +60,35 @@ class PlanningRules:
     def metadata_parts(self, metadata: MetadataFacts) -> str:
         """Return in words how many parts of a table's metadata a reader reads."""
         raise NotImplementedError
+
+    def shown_for_seconds(self, table: str, policy: MaintenanceSpec, properties: Mapping[str, str], now_ms: int) -> float:
+        """Return how long older versions show their rows; a registered reader or a tag may need an older one.
+
+        Args:
+            table: Id of the table.
+            policy: The pipeline's maintenance.
+            properties: The table's own.
+            now_ms: Epoch milliseconds.
+        """
+        raise NotImplementedError
+
+    def grains(self, policy: HistorySpec, properties: Mapping[str, str]) -> tuple[Grain, ...]:
+        """Return how many versions are kept for how long.
+
+        Args:
+            policy: What the pipeline keeps.
+            properties: The table's own.
+        """
+        raise NotImplementedError
+
+    def warnings(self, properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[str]:
+        """Yield a sentence for each property under which maintenance, a rewind or the ledger would suffer, with the fix.
+
+        Args:
+            properties: The table's.
+            policy: What maintenance promises.
+        """
+        yield from ()
 
     def before(self, table: PlannedTable) -> Iterator[MaintenanceStep]:
         """Yield the steps before the compactions."""
@@ -78,3 +113,14 @@ def planning_of(table: str) -> PlanningRules:
         table: ``format:name``.
     """
     return _RULES.of(format_of(table))
+
+
+def property_warnings(table: str, properties: Mapping[str, str], policy: MaintenanceSpec) -> tuple[str, ...]:
+    """Return a sentence for each dangerous property of a table.
+
+    Args:
+        table: ``format:name``.
+        properties: As the table has them, or as the pipeline's YAML gives them for a new one.
+        policy: What maintenance promises.
+    """
+    return tuple(f"{table}: {sentence}" for sentence in planning_of(table).warnings(properties, policy))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lakebound.control.bounds import LAST_MOMENT
-from lakebound.control.table_history import MOST_TARGETS, Grain, RewindTarget, TableHistory
+from lakebound.control.table_history import MOST_TARGETS, RewindTarget, TableHistory
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.keep import undo_until_ms
+from lakebound.operations.maintenance.planning_rules import planning_of
 from lakebound.spec.maintenance import HistorySpec
-from lakebound.tables.formats import PerFormat, format_of
 
 _MOST_NEWEST = 20
 _MOST_EVENTS = 60
@@ -18,10 +18,6 @@ _USUAL = (None, "land", "carry")
 """Kinds of which only some are kept; all others are events."""
 _CHOSEN = ((3600, 60), (6 * 3600, 600), (8 * 86_400, 3600))
 """For versions of so many seconds, one per so many seconds is kept."""
-
-_GRAINS: PerFormat[Callable[[HistorySpec, Mapping[str, str]], tuple[Grain, ...]]] = PerFormat(
-    "lakebound.operations.maintenance", "retention:grains"
-)
 
 
 def table_history(
@@ -43,7 +39,7 @@ def table_history(
         looked_at=now_ms / 1000,
         targets=chosen_targets(targets, now_ms / 1000, most),
         versions=len(past.versions),
-        grains=_GRAINS.of(format_of(past.table))(policy, properties),
+        grains=planning_of(past.table).grains(policy, properties),
         problems=past.problems,
     )
 
@@ -60,8 +56,7 @@ def rewind_targets(past: TablePast, policy: HistorySpec, properties: Mapping[str
     timeline = past.over_time()
     ends = [at_ms for at_ms, _ in timeline[1:]]
     spans = [
-        (grain.every_seconds * 1000, grain.kept_seconds * 1000)
-        for grain in _GRAINS.of(format_of(past.table))(policy, properties)
+        (grain.every_seconds * 1000, grain.kept_seconds * 1000) for grain in planning_of(past.table).grains(policy, properties)
     ]
     kept_ms, awaited = _kept_ms(timeline, spans, now_ms), _awaited_by_readers(past)
     for (at_ms, version), left_ms, stays_ms in zip(timeline, [*ends, None], kept_ms, strict=True):

@@ -1,16 +1,21 @@
-"""What a plan may hold for a Delta table. Pure."""
+"""What a plan may hold for a Delta table, and how long it lets versions be read. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from lakebound.control.bounds import LAST_MOMENT
+from lakebound.control.table_history import Grain
 from lakebound.operations.maintenance.ages import age_seconds, ago
 from lakebound.operations.maintenance.delta.kept_log import clean_before, vacuum_retention_seconds
+from lakebound.operations.maintenance.delta.property_warnings import warnings
+from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, MaintenanceStep, Vacuum
 from lakebound.operations.maintenance.wording import count_words
-from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
+from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, HistorySpec, MaintenanceSpec
+from lakebound.tables.delta.durations import LOG, explicit_ms
 from lakebound.tables.health import MetadataFacts, TableFacts
 
 _MIN_CLEANED_COMMITS = 50
@@ -22,6 +27,7 @@ class DeltaPlanning(PlanningRules):
 
     orders_whole_partitions: ClassVar[bool] = True
     joins_neighbours: ClassVar[bool] = True
+    ends_by: ClassVar[str] = "VACUUM"
 
     def not_compacted(self, facts: TableFacts) -> str:
         """Return why no file is rewritten: files may hold other rows, or columns, than the table."""
@@ -48,6 +54,19 @@ class DeltaPlanning(PlanningRules):
         if before is not None and cleaned >= _MIN_CLEANED_COMMITS:
             reason = f"{cleaned:,} of {len(past.versions):,} commits in the log are older than what is kept"
             yield CleanLog(table=facts.table, reason=reason, before_version=before, files_removed=cleaned)
+
+    def shown_for_seconds(self, table: str, policy: MaintenanceSpec, properties: Mapping[str, str], now_ms: int) -> float:
+        """Return for how long VACUUM leaves files."""
+        return vacuum_retention_seconds(TablePast(table=table), policy, properties, now_ms, is_full=False)
+
+    def grains(self, policy: HistorySpec, properties: Mapping[str, str]) -> tuple[Grain, ...]:
+        """Return that all versions are kept, as long as the log is."""
+        # A table's own property is bounded by nobody.
+        return (Grain(min(LAST_MOMENT, max(policy.keep_delta_seconds, (explicit_ms(properties, LOG) or 0) / 1000))),)
+
+    def warnings(self, properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[str]:
+        """Yield a sentence for each dangerous property."""
+        return warnings(properties, policy)
 
 
 RULES = DeltaPlanning()

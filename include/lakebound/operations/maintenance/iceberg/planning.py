@@ -1,11 +1,13 @@
-"""What a plan may hold for an Iceberg table. Pure."""
+"""What a plan may hold for an Iceberg table, and how long it lets versions be read. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from lakebound.control.table_history import Grain
 from lakebound.operations.maintenance.iceberg.kept_snapshots import expirable
+from lakebound.operations.maintenance.iceberg.property_warnings import horizon_seconds, warnings
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import (
     Compact,
@@ -15,7 +17,7 @@ from lakebound.operations.maintenance.steps import (
     RewritePositionDeletes,
 )
 from lakebound.operations.maintenance.wording import count_words
-from lakebound.spec.maintenance import MaintenanceSpec
+from lakebound.spec.maintenance import HistorySpec, MaintenanceSpec
 from lakebound.tables.health import MetadataFacts, TableFacts
 
 
@@ -23,6 +25,7 @@ class IcebergPlanning(PlanningRules):
     """The rules of Iceberg."""
 
     rewrites_deletes: ClassVar[bool] = True
+    ends_by: ClassVar[str] = "snapshot expiry"
 
     def metadata_parts(self, metadata: MetadataFacts) -> str:
         """Return how many manifests there are."""
@@ -48,6 +51,22 @@ class IcebergPlanning(PlanningRules):
             manifests = facts.metadata.manifests
             reason = f"{manifests:,} manifests, more than {policy.max_manifests:,} (max_manifests)"
             yield RewriteManifests(table=facts.table, reason=reason, files_removed=manifests - 1)
+
+    def shown_for_seconds(self, table: str, policy: MaintenanceSpec, properties: Mapping[str, str], now_ms: int) -> float:
+        """Return for how long snapshots are promised to be there."""
+        return horizon_seconds(policy.history)
+
+    def grains(self, policy: HistorySpec, properties: Mapping[str, str]) -> tuple[Grain, ...]:
+        """Return that ever fewer of the older snapshots are kept."""
+        return (
+            Grain(policy.keep_all_seconds, 1.0),
+            Grain(policy.keep_minutely_seconds, 60.0),
+            Grain(policy.keep_hourly_seconds, 3600.0),
+        )
+
+    def warnings(self, properties: Mapping[str, str], policy: MaintenanceSpec) -> Iterator[str]:
+        """Yield a sentence for each dangerous property."""
+        return warnings(properties, policy)
 
 
 RULES = IcebergPlanning()

@@ -56,9 +56,8 @@ def about_how_many_keys(spec: TableSpec, places: Places, version: str, key: str)
 
     with _explained(spec):
         try:
-            return int(
-                contents_of(spec, places.read_only()).frame(int(version)).select(pl.col(key).approx_n_unique()).collect().item()
-            )
+            keys = contents_of(spec, places.read_only()).frame(int(version)).select(pl.col(key).approx_n_unique())
+            return int(keys.collect().item())
         except pl.exceptions.InvalidOperationError:
             return None
 
