@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from lakebound.operations.release.reasons import DECODER_REASONS
+from lakebound.formats.reasons import DECODER_REASONS
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.decode import PROBLEM, good_columns, make_decoder
 from lakebound_spark.batch.quarantine import collected_rows, quarantine_columns, rows_of

@@ -1,4 +1,4 @@
-"""Every word by which a decoder says why a record has no columns."""
+"""Every word that says why a record has not landed."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ REASONS = (
     "missing_field",
     "unknown_field",
 )
+
+
+DECODER_REASONS = ("unreadable_key", *REASONS, "transform")
+"""All of them: those of the decoders, of keys that name no row of a store, and of the transform.
+
+A record with any other reason was copied into quarantine after it had landed: it is never landed again."""

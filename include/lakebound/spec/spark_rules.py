@@ -1,7 +1,7 @@
 """Which settings of Spark nobody may give, not even whoever installs Lakebound, and why. Pure.
 
 What an application is, what its rows say, how files and commits are written: exactly-once rests on it. Which of the other
-settings the author of a pipeline may give is in ``spark_allowed``.
+settings the author of a pipeline may give is in ``author_rules``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lakebound.operations.release.reasons import DECODER_REASONS
+from lakebound.formats.reasons import DECODER_REASONS
 from lakebound_spark.batch.observation import watch
 
 REASONS = DECODER_REASONS

@@ -17,10 +17,9 @@ from pyspark.sql import functions as F
 
 from lakebound.control.folder import write_json, write_text
 from lakebound.inspection.validation.by_hand import validate_by_hand
-from lakebound.inspection.validation.kept_runs import remove_older_runs
 from lakebound.inspection.validation.page import page_of
 from lakebound.inspection.validation.quarantine_copies import commit_copies, has_copies
-from lakebound.inspection.validation.report_file import write_report
+from lakebound.inspection.validation.report_file import remove_older_runs, write_report
 from lakebound.inspection.validation.run import Batch, result_folder, run_validation
 from lakebound.inspection.validation.submission import PROGRESS, ValidationOrders
 from lakebound.inspection.validation.verdict import ExpectationResult, RangeVerdict, ValidatedRange, ValidationReport

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakebound.operations.maintenance.delta.reader_position import DeltaPosition, delta_position
+from lakebound.operations.maintenance.delta.past import DeltaPosition, delta_position
 from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError
 from lakebound.spec.maintenance import ReaderSpec
 

@@ -11,9 +11,9 @@ from tests.support.streams.pipeline_files import RIGHT, settings, write
 
 from lakebound.errors import InvalidSpecError
 from lakebound.settings import Settings, YamlAccess
+from lakebound.spec.author_rules import ALLOWED, refused_to_authors
 from lakebound.spec.load import load_file, load_pipelines
 from lakebound.spec.spark import InstallationSpark, SparkSettingsError, SparkSpec, installation_spark, merged
-from lakebound.spec.spark_allowed import ALLOWED, refused_to_authors
 from lakebound.spec.spark_rules import TUNABLE, refused_name, refused_value
 
 __all__ = ["settings"]

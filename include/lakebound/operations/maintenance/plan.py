@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lakebound.operations.maintenance.ages import age_seconds, ago
 from lakebound.operations.maintenance.compaction import Candidate, candidates, take
 from lakebound.operations.maintenance.history import PastRun, TablePast
 from lakebound.operations.maintenance.packing import small_below
@@ -17,7 +16,7 @@ from lakebound.operations.maintenance.steps import (
     MaintenanceStep,
     RemoveOrphans,
 )
-from lakebound.operations.maintenance.wording import count_words
+from lakebound.operations.maintenance.wording import age_seconds, ago, count_words
 from lakebound.spec.maintenance import MaintenanceSpec
 from lakebound.tables.health import TableFacts
 

@@ -1,6 +1,8 @@
-"""Sizes and counts as a person says them."""
+"""Sizes, counts and ages as a person says them."""
 
 from __future__ import annotations
+
+from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -22,3 +24,13 @@ def count_words(count: int, one: str, many: str | None = None) -> str:
         many: The noun in the plural; None adds an s to ``one``.
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def age_seconds(at_ms: int | None, now_ms: int) -> float:
+    """Return how long ago something was; for ever where it never was."""
+    return float("inf") if at_ms is None else (now_ms - at_ms) / 1000
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago in words."""
+    return f"{seconds / DAY_SECONDS:.3g} days" if seconds >= 2 * DAY_SECONDS else f"{seconds / HOUR_SECONDS:.3g} hours"

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebound.formats.reasons import DECODER_REASONS
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.history import Spans, union
 from lakebound.inspection.proof.offset_arrays import beyond, inside, spans_from, within
 from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import keys_of, read_index, read_records
-from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound.operations.release.released import released_offsets
 from lakebound.plain_text import visible_text
 from lakebound.spec.pipeline import PipelineSpec

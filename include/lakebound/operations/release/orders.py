@@ -8,9 +8,9 @@ from typing import Self
 from pydantic import Field
 
 from lakebound.control.replay_result import PieceCounts, ReplayResult
+from lakebound.formats.reasons import DECODER_REASONS
 from lakebound.frozen import FrozenRecord
 from lakebound.landing.run_spec import RunSpec
-from lakebound.operations.release.reasons import DECODER_REASONS
 
 APPLICATION = "release.py"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakebound.errors import LakeboundError
+from lakebound.formats.reasons import DECODER_REASONS
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.offset_arrays import size
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import read_index
-from lakebound.operations.release.reasons import DECODER_REASONS
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table

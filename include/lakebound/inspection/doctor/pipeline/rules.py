@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.inspection.doctor.pipeline.application_rules import APPLICATION_RULES
@@ -10,8 +10,24 @@ from lakebound.inspection.doctor.pipeline.facts import PipelineFacts
 from lakebound.inspection.doctor.pipeline.kafka_rules import KAFKA_RULES
 from lakebound.inspection.doctor.pipeline.numbers import numbers_of
 from lakebound.inspection.doctor.pipeline.table_rules import TABLE_RULES
-from lakebound.inspection.doctor.pipeline.target_rules import TARGET_RULES
 from lakebound.inspection.doctor.pipeline.warning_rules import WARNING_RULES
+from lakebound.landing.target_kind import TargetKind, TargetRule, target_kinds
+
+
+def _of_kind(kind: TargetKind, judge: TargetRule) -> Callable[[PipelineFacts], Iterator[RuleFinding]]:
+    def rule(facts: PipelineFacts) -> Iterator[RuleFinding]:
+        seen = facts.targets_seen.get(kind.key)
+        for one in judge(seen, facts.now) if seen is not None else ():
+            yield RuleFinding(
+                rule=one.rule, verdict=one.verdict, sentence=one.sentence, runbook=one.runbook, evidence=dict(one.evidence)
+            )
+
+    rule.__name__, rule.__doc__ = judge.__name__, judge.__doc__
+    return rule
+
+
+TARGET_RULES = tuple(_of_kind(kind, judge) for kind in target_kinds() for judge in kind.rules)
+
 
 PipelineRule = Callable[[PipelineFacts], Iterable[RuleFinding]]
 

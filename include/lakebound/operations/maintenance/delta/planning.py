@@ -7,13 +7,12 @@ from typing import ClassVar
 
 from lakebound.control.bounds import LAST_MOMENT
 from lakebound.control.table_history import Grain
-from lakebound.operations.maintenance.ages import age_seconds, ago
 from lakebound.operations.maintenance.delta.kept_log import clean_before, vacuum_retention_seconds
 from lakebound.operations.maintenance.delta.property_warnings import warnings
 from lakebound.operations.maintenance.history import TablePast
 from lakebound.operations.maintenance.planning_rules import PlannedTable, PlanningRules
 from lakebound.operations.maintenance.steps import CheckpointLog, CleanLog, Compact, MaintenanceStep, Vacuum
-from lakebound.operations.maintenance.wording import count_words
+from lakebound.operations.maintenance.wording import age_seconds, ago, count_words
 from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS, HistorySpec, MaintenanceSpec
 from lakebound.tables.delta.durations import LOG, explicit_ms
 from lakebound.tables.health import MetadataFacts, TableFacts
