@@ -84,7 +84,7 @@ class RegisteredDecoder:
         unknown = {schema for schema in by_schema if schema not in self._writers and schema not in self._refused}
         if unknown and self._asks:
             raise NewSchemasError(unknown)
-        parts = [Part({field.name: pa.array([], field.type) for field in self._columns}, [])]
+        parts: list[Part] = []
         for schema, (places, payloads) in by_schema.items():
             problem = self._problem_of(schema)
             if problem is not None:
@@ -94,7 +94,9 @@ class RegisteredDecoder:
             problems |= {places[at]: found for at, found in decoded.problems.items()}
             good = places if not decoded.problems else [places[at] for at in decoded.good]
             parts.append(Part(decoded.columns, good))
-        return Decoded(together(parts[1:] or parts), problems, len(values))
+        if not parts:  # What takes as long as decoding a few records is done only where it is needed.
+            parts.append(Part({field.name: pa.array([], field.type) for field in self._columns}, []))
+        return Decoded(together(parts), problems, len(values))
 
     def _by_schema(
         self, values: Sequence[bytes | None], records: Records, problems: dict[int, Problem]
@@ -120,7 +122,8 @@ class RegisteredDecoder:
 
     def _is_in_headers(self, records: Records) -> bool:
         """Whether a header of any record names its schema."""
-        return any(name == self._header for one in records.headers or () for name, _ in one)
+        headers = records.headers
+        return headers is not None and any(headers) and any(name == self._header for one in headers for name, _ in one)
 
     def _problem_of(self, schema: SchemaId) -> Problem | None:
         if schema in self._refused:

@@ -17,6 +17,8 @@ ZEROS = 16
 """Bytes that have to lie behind the last record: more than one number takes."""
 FEW = 200
 """Values that Python cuts out faster than Arrow."""
+MOST_GATHERED = 64
+"""Bytes of a text, in the mean, that are faster taken one by one than text by text."""
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Chosen = npt.NDArray[np.bool_]
@@ -68,6 +70,23 @@ class Making:
         count = -(-size // 8)
         starts = np.minimum(starts, len(self.words) - 8 * count + 7)
         return np.stack([self.words[starts + 8 * at] for at in range(count)], axis=1).view(np.uint8)[:, :size]
+
+    def few_texts(self, spans: Numbers) -> pa.Array:
+        """Return the texts between positions, of which there are few.
+
+        Raises:
+            UnicodeDecodeError: One is not UTF-8.
+        """
+        first = spans[:, 0]
+        lengths = spans[:, 1] - first
+        offsets = np.zeros(len(spans) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        if offsets[-1] < MOST_GATHERED * len(spans):
+            found = self.data[np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)]
+            if not found.size or found.max() < 0x80:
+                buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(found)]
+                return pa.Array.from_buffers(pa.string(), len(spans), buffers)
+        return pa.array([self.raw[first:last].decode() for first, last in spans.tolist()], pa.string())
 
     def binary(self, spans: Numbers) -> pa.Array:
         """Return the bytes between positions; no two spans share a byte."""

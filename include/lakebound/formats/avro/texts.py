@@ -38,9 +38,7 @@ def texts(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Arr
     """Make texts; one that is not UTF-8 does not fit."""
     spans = spans_of(values, None)
     try:
-        if len(spans) < FEW:
-            return pa.array([making.raw[first:last].decode() for first, last in spans.tolist()], pa.string())
-        return making.binary(spans).cast(pa.string())
+        return making.few_texts(spans) if len(spans) < FEW else making.binary(spans).cast(pa.string())
     except (UnicodeDecodeError, pa.ArrowInvalid):  # at least one is not
         pass
     raw = making.binary(spans).to_pylist()
