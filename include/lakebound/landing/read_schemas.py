@@ -25,6 +25,8 @@ Settled = TypeVar("Settled")
 MOST_STRANGE = 1_000
 """Ids that are in no subject of the pipeline: where more came, no further one is asked for until some time has passed."""
 _ASK_AGAIN_SECONDS = 300.0
+MOST_IN_VAIN = 20
+"""Questions for nothing but such ids: each ends a query, which takes about as long as a second of landing."""
 
 
 class SchemaRefusedError(LakeboundError, is_refusal=True, runbook="schema-changed"):
@@ -59,7 +61,13 @@ class SchemaBook:
     """The schemas of one pipeline while an application runs. Threads may share it."""
 
     def __init__(
-        self, spec: PipelineSpec, files: Mapping[str, SchemaText], subjects: Subjects | None, *, learns: bool = False
+        self,
+        spec: PipelineSpec,
+        files: Mapping[str, SchemaText],
+        subjects: Subjects | None,
+        *,
+        learns: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read nothing yet.
 
@@ -68,12 +76,13 @@ class SchemaBook:
             files: The schemas that it may name as files, by what the YAML calls them.
             subjects: Has those of its registry.
             learns: Whether schemas that records name are asked for later; a bounded job knows at its start all that there are.
+            clock: Seconds.
         """
         self._spec, self._files, self._subjects, self._learns = spec, files, subjects, learns
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: dict[SchemaId, str] = {}
         self._strange: dict[SchemaId, str] = {}
-        self._strange_since = 0.0
+        self._in_vain, self._strange_since, self._clock = 0, clock(), clock
         self._sign: object = None
         self._read: ReadSchemas | None = None
         self._lock = RLock()
@@ -117,6 +126,9 @@ class SchemaBook:
         """
         if self._subjects is None:
             return
+        with self._lock:
+            if not self._asks and self._forgets_strange():
+                self._read = None
         sign = self._subjects.sign(self._subject_names())
         if self._sign is not None and sign != self._sign:
             versions = self._subjects.versions(self._subject_names())
@@ -135,9 +147,9 @@ class SchemaBook:
         with self._lock:
             self._versions = self._subjects.versions(self._subject_names())
             by_id = {one: version for versions in self._versions.values() for version in versions for one in version.ids}
-            if time.monotonic() - self._strange_since > _ASK_AGAIN_SECONDS:
-                self._strange, self._strange_since = {}, time.monotonic()
+            self._forgets_strange()
             asked = [one for one in ids if one not in by_id][: MOST_STRANGE - len(self._strange)]
+            known = len(self._strange)
             same = {version.schema: version for version in by_id.values() if version.schema is not None}
             for one, schema in (self._subjects.find(asked) if asked else {}).items():
                 if not isinstance(schema, str) and schema in same:
@@ -145,6 +157,7 @@ class SchemaBook:
                 else:
                     subjects = " and ".join(sorted(self._subject_names()))
                     self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
+            self._in_vain += len(self._strange) - known == len(ids)
             self._read = None
 
     def followed(self, settle: Callable[[PipelineSpec], Settled]) -> Settled:
@@ -186,6 +199,18 @@ class SchemaBook:
             self._read = None
             return True
 
+    @property
+    def _asks(self) -> bool:
+        return self._learns and len(self._strange) < MOST_STRANGE and self._in_vain < MOST_IN_VAIN
+
+    def _forgets_strange(self) -> bool:
+        """Forget from time to time which ids are strange; return whether it was time."""
+        now = self._clock()
+        if now - self._strange_since <= _ASK_AGAIN_SECONDS:
+            return False
+        self._strange, self._in_vain, self._strange_since = {}, 0, now
+        return True
+
     def _is_passed_over(self, version: Version) -> bool:
         return version.problem is not None or any(one in self._passed_over for one in version.ids)
 
@@ -207,8 +232,7 @@ class SchemaBook:
                 return schemas_of_file(self._files[value.schema_file], value.record)
             assert self._subjects is not None
             self._versions = self._versions or self._subjects.versions(self._subject_names())
-            asks = self._learns and len(self._strange) < MOST_STRANGE
-            return schemas_of_subjects(self._versions, value.record, self._passed_over, self._strange, asks=asks)
+            return schemas_of_subjects(self._versions, value.record, self._passed_over, self._strange, asks=self._asks)
         except UnreadableSchemaError as exc:
             raise SchemaRefusedError(self._spec.pipeline, value.format, str(exc)) from exc
 

@@ -12,7 +12,7 @@ import pytest
 from lakebound.errors import LakeboundError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.formats.versions import Version
-from lakebound.landing.read_schemas import MOST_STRANGE, SchemaBook, SchemaRefusedError
+from lakebound.landing.read_schemas import MOST_IN_VAIN, MOST_STRANGE, SchemaBook, SchemaRefusedError
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import SchemaValueSpec
 
@@ -118,6 +118,40 @@ def test_random_ids_are_asked_for_up_to_a_bound() -> None:
     assert value.read.known is not None
     assert not value.read.known.asks
     assert len(subjects.asked) == len(refused(book)) == MOST_STRANGE
+
+
+def asks(book: SchemaBook) -> bool:
+    value = book.spec.value
+    assert isinstance(value, SchemaValueSpec) and value.read.known is not None
+    return value.read.known.asks
+
+
+def test_after_some_minutes_random_ids_are_asked_for_again() -> None:
+    """Also where no record can say so: a decoder that asks for nothing names no id."""
+    now = [1_000.0]
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, subjects, learns=True, clock=lambda: now[0])
+    book.learn(range(1_000, 1_000 + MOST_STRANGE))
+    assert not asks(book)
+    for seconds, is_asked_again in ((299.0, False), (2.0, True)):
+        now[0] += seconds
+        book.look()
+        assert book.has_newer == is_asked_again
+        assert asks(book) == is_asked_again
+
+
+def test_ids_that_come_one_after_the_other_end_few_queries() -> None:
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    for number in range(MOST_IN_VAIN):
+        assert asks(book)
+        book.learn([1_000 + number])
+    assert not asks(book)
+    # What a look finds is read all the same.
+    book.look()
+    subjects.schemas.append(avro("a", "b"))
+    book.look()
+    assert book.has_newer and columns(book) == ["a", "b"]
 
 
 def test_where_the_tables_cannot_follow_the_version_before_is_read() -> None:
