@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakebound.formats.kinds import schema_reader
+from lakebound.formats.merged_fields import merged
 from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
 
 
@@ -121,12 +122,7 @@ def _subject(name: str, versions: Sequence[Version], record: str | None, passed_
     if not columns:
         why = next(iter(refused.values()), "there is none")
         raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
-    together = columns[0][2]
-    for _, _, older in columns[1:]:
-        # By the newest version's types: what an older one cannot give in them is found out by its decoder.
-        known = {field.name.lower() for field in together}
-        together = pa.schema([*together, *(field for field in older if field.name.lower() not in known)])
-    together = pa.schema([field.with_nullable(True) for field in together])
+    together = pa.schema([field.with_nullable(True) for field in merged([list(one) for _, _, one in columns])])
     readable = tuple((ids, schema) for ids, schema, _ in columns)
     return _Subject(name, readable[0][1], together, readable, tuple(refused.items()))
 

@@ -118,9 +118,9 @@ class _Resolver:
         if branch is None:
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
         names = {type_key(one) for one in reader.named}
-        if len(reader.named) == 1 or not pa.types.is_struct(kind) or not {field.name for field in kind} <= names:
-            return self.maker(part, branch, kind)
         name = type_key(branch)
+        if len(reader.named) == 1 or not _has_members(kind, names, name):
+            return self.maker(part, branch, kind)
         if len(names) < len(reader.named):
             raise UnreadableSchemaError(inside(part.path, name), "the union has two types of this name")
         at = kind.get_field_index(name)
@@ -166,6 +166,17 @@ class _Resolver:
             return Lists(part.slot, kind, part.path, item)
         self.wanted.add(part.key.slot)
         return Lists(part.slot, kind, part.path, item, part.key.slot)
+
+
+def _has_members(kind: pa.DataType, names: set[str], name: str) -> bool:
+    """Whether a column has a field for each type of a union; it may have more, of types that the union once had.
+
+    Args:
+        kind: Of the column.
+        names: Of the union's types.
+        name: Of the one that a value has.
+    """
+    return pa.types.is_struct(kind) and (kind.get_field_index(name) >= 0 or {field.name for field in kind} <= names)
 
 
 def _item_type(kind: pa.DataType) -> pa.DataType:
