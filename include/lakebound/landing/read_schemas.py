@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
-from lakebound.errors import LakeboundError, SchemaChangedError, TransformRefusedError
+from lakebound.errors import LakeboundError, ReusedSchemaIdError, SchemaChangedError, TransformRefusedError
 from lakebound.first_line import first_line
 from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
 from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
@@ -49,6 +49,9 @@ class Subjects(Protocol):
     def sign(self, subjects: Collection[str]) -> object:
         """Return what differs when a subject has another version, or the newest version another schema."""
 
+    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
+        """Return those of the ids by which the pipeline has read a schema before, also where the registry has it no more."""
+
     def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         """Return of each id the schema that there is by it, or why there is none.
 
@@ -81,6 +84,7 @@ class SchemaBook:
         self._spec, self._files, self._subjects, self._learns = spec, files, subjects, learns
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: dict[SchemaId, str] = {}
+        self._deleted: dict[SchemaId, SchemaText] = {}
         self._strange: dict[SchemaId, str] = {}
         self._in_vain, self._strange_since, self._clock = 0, clock(), clock
         self._sign: object = None
@@ -146,13 +150,20 @@ class SchemaBook:
             return
         with self._lock:
             self._versions = self._subjects.versions(self._subject_names())
-            by_id = {one: version for versions in self._versions.values() for version in versions for one in version.ids}
+            by_id = {one: version for versions in self._all_versions().values() for version in versions for one in version.ids}
             self._forgets_strange()
             asked = [one for one in ids if one not in by_id][: MOST_STRANGE - len(self._strange)]
             known = len(self._strange)
             same = {version.schema: version for version in by_id.values() if version.schema is not None}
+            used = self._subjects.used(asked) if asked and len(self._subject_names()) == 1 else {}
             for one, schema in (self._subjects.find(asked) if asked else {}).items():
-                if not isinstance(schema, str) and schema in same:
+                if one in used and schema != used[one] and not isinstance(schema, str):
+                    registry = cast(SchemaValueSpec, self._spec.value).registry or ""
+                    reused = ReusedSchemaIdError(registry, one, used[one].fingerprint, schema.fingerprint)
+                    self._strange[one] = str(reused)
+                elif one in used:
+                    self._deleted[one] = used[one]
+                elif not isinstance(schema, str) and schema in same:
                     self._name_also(same[schema], one)
                 else:
                     subjects = " and ".join(sorted(self._subject_names()))
@@ -211,6 +222,11 @@ class SchemaBook:
         self._strange, self._in_vain, self._strange_since = {}, 0, now
         return True
 
+    def _all_versions(self) -> Mapping[str, Sequence[Version]]:
+        """Return the versions of the subjects; older than all others are those that the registry has no more."""
+        deleted = [Version(0, (one,), schema) for one, schema in self._deleted.items()]
+        return {subject: [*deleted, *versions] for subject, versions in self._versions.items()}
+
     def _is_passed_over(self, version: Version) -> bool:
         return version.problem is not None or any(one in self._passed_over for one in version.ids)
 
@@ -232,7 +248,7 @@ class SchemaBook:
                 return schemas_of_file(self._files[value.schema_file], value.record)
             assert self._subjects is not None
             self._versions = self._versions or self._subjects.versions(self._subject_names())
-            return schemas_of_subjects(self._versions, value.record, self._passed_over, self._strange, asks=self._asks)
+            return schemas_of_subjects(self._all_versions(), value.record, self._passed_over, self._strange, asks=self._asks)
         except UnreadableSchemaError as exc:
             raise SchemaRefusedError(self._spec.pipeline, value.format, str(exc)) from exc
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.kept_schemas import KeptSchemas, keep_schemas, read_kept_schemas
 from lakebound.errors import LakeboundError, RegistryUnavailableError, ReusedSchemaIdError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.formats.versions import Version
+from lakebound.redaction import redacted
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
 from lakebound.registry.finder import SchemaFinder
 from lakebound.spec.registry import RegistrySpec
 
+log = logging.getLogger(__name__)
+
 _FIND_SECONDS = 20.0
+_AT_ONCE = 8
+"""Versions that are asked for: a subject may have hundreds, and a registry take its time for each."""
 _KEPT = "what is kept of the registry"
 
 
@@ -56,19 +64,22 @@ class RegistrySubjects:
         self._control = control
 
     def versions(self, subjects: Collection[str]) -> Mapping[str, tuple[Version, ...]]:
-        """Return all versions of subjects; while the registry is away, those that the pipeline has used, as of one subject.
+        """Return all versions of subjects.
+
+        While the registry is away, or has a subject no more, they are those that the pipeline has used, as of one subject.
 
         Raises:
-            NoSuchSubjectError: The registry does not have one.
+            NoSuchSubjectError: The registry does not have one, and nothing of it is kept.
             RegistryUnavailableError: It is away, and nothing of it is kept.
             LakeboundError: It refuses.
         """
         kept = self._kept()
         try:
             found = {subject: self._versions(subject) for subject in subjects}
-        except RegistryUnavailableError:
+        except (RegistryUnavailableError, NoSuchSubjectError) as exc:
             if not kept:
                 raise
+            log.warning("schemas are read as they were last used: %s", redacted(exc))
             numbered = sorted(kept.items(), key=lambda one: str(one[0]).zfill(20))
             return {_KEPT: tuple(Version(at, (one,), schema) for at, (one, schema) in enumerate(numbered, 1))}
         self._keep(version for versions in found.values() for version in versions)
@@ -94,20 +105,29 @@ class RegistrySubjects:
             raise found.away
         return {**found.schemas, **found.refused}
 
+    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
+        """Return those of the ids by which the pipeline has read a schema before, also where the registry has it no more."""
+        kept = self._kept()
+        return {one: kept[one] for one in ids if one in kept}
+
     def _versions(self, subject: str) -> list[Version]:
         numbers = self._client.versions(subject, deleted=True)
         if not numbers:
             raise NoSuchSubjectError(self._client.name, subject)
-        found = []
-        for number in numbers:
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions") as pool:
             try:
-                one = self._client.version(subject, number, deleted=True)
-            except UnusableSchemaError as exc:
-                found.append(Version(number, (), None, str(exc)))
-                continue
-            if one is not None and one.id is not None:
-                found.append(Version(number, (one.id,), one.schema))
-        return found
+                return [one for one in pool.map(partial(self._version, subject), numbers) if one is not None]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _version(self, subject: str, number: int) -> Version | None:
+        """Return a version; None where it is gone meanwhile."""
+        try:
+            found = self._client.version(subject, number, deleted=True)
+        except UnusableSchemaError as exc:
+            return Version(number, (), None, str(exc))
+        return None if found is None or found.id is None else Version(number, (found.id,), found.schema)
 
     def _judged(self, version: Version, kept: Mapping[SchemaId, SchemaText]) -> Version:
         """Return a version; one whose id had another schema before says so."""

@@ -17,6 +17,7 @@ from compare import MATRIX, load_named, wanted
         ("lakebound:iceberg:0ms:spark", ArmName("lakebound", ("iceberg", "0ms"), "plain", "spark")),
         ("lakebound:delta:1s:enrich:spark", ArmName("lakebound", ("delta", "1s"), "enrich", "spark")),
         ("flink:250ms:dirty", ArmName("flink", ("250ms",), "dirty")),
+        ("lakebound:iceberg:0ms:protobuf", ArmName("lakebound", ("iceberg", "0ms"), "protobuf")),
         ("connect:1000ms:dirty", ArmName("connect", ("1000ms",), "dirty")),
         ("spark:delta:tuned", ArmName("spark", ("delta",), "plain", "tuned")),
     ],
@@ -30,7 +31,7 @@ def test_a_name_is_read(arm: str, said: ArmName) -> None:
     [
         *("nobody:1s", "flink", "flink:", "lakebound:iceberg", "lakebound::0ms"),
         *("flink:1s:plain", "flink:1s:other", "flink:1s:spark", "flink:1s:encode:dirty", "lakebound:iceberg:0ms:spark:encode"),
-        *("connect:1000ms:encode", "connect:1000ms:enrich", "spark:delta:encode"),
+        *("connect:1000ms:encode", "connect:1000ms:enrich", "spark:delta:encode", "flink:1s:protobuf"),
     ],
 )
 def test_another_name_is_refused(arm: str) -> None:
@@ -40,7 +41,7 @@ def test_another_name_is_refused(arm: str) -> None:
 
 def test_every_arm_of_the_benchmark_has_such_a_name() -> None:
     works = {parse(arm).work for arms in MATRIX.values() for arm in arms}
-    assert works == {"encode", "enrich", "dirty", "plain"}
+    assert works == {"encode", "enrich", "dirty", "avro", "protobuf", "plain"}
 
 
 def test_a_load_is_chosen_by_name_and_a_run_that_was_made_is_not_made_again() -> None:

@@ -1,0 +1,213 @@
+"""The versions of subjects, of a registry that is slow, away, emptied or wrong: what was used stays readable."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.registry.said_answers import HANG_UP, Said, Seen, answering_requests
+
+from lakebound.control.folder import ControlFolder
+from lakebound.errors import RegistryAnswerError, RegistryUnavailableError
+from lakebound.formats.schemas import SchemaId
+from lakebound.landing.read_schemas import SchemaBook
+from lakebound.landing.registry_subjects import NoSuchSubjectError, RegistrySubjects
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.registry import RegistrySpec
+from lakebound.spec.value import SchemaValueSpec
+
+SUBJECT = "orders-value"
+
+
+def order(*names: str) -> str:
+    fields = [{"name": name, "type": ["null", "long"], "default": None} for name in names]
+    return json.dumps({"type": "record", "name": "Order", "fields": fields})
+
+
+@dataclass
+class Registry:
+    """A registry with one subject.
+
+    Attributes:
+        versions: Ids of its versions, by their numbers.
+        schemas: By id.
+        is_away: Whether it hangs up.
+        answer: What it says to everything, if not what it should.
+        together: How many requests have to come before the first is answered.
+    """
+
+    versions: dict[int, int] = field(default_factory=dict)
+    schemas: dict[int, str] = field(default_factory=dict)
+    is_away: bool = False
+    answer: Said | None = None
+    together: threading.Barrier | None = None
+    url: str = ""
+
+    def say(self, request: Seen) -> Said:
+        path = urlsplit(request.path).path.strip("/").split("/")
+        if self.is_away:
+            return HANG_UP
+        if self.answer is not None:
+            return self.answer
+        if path[:2] == ["schemas", "ids"] and int(path[2]) in self.schemas:
+            return said({"schema": self.schemas[int(path[2])]})
+        if path[:2] == ["subjects", SUBJECT] and self.versions:
+            if len(path) == 3:
+                return said(sorted(self.versions))
+            number = max(self.versions) if path[3] == "latest" else int(path[3])
+            if number in self.versions:
+                if self.together is not None:
+                    self.together.wait(30)
+                known = self.versions[number]
+                return said({"subject": SUBJECT, "version": number, "id": known, "schema": self.schemas[known]})
+        return Said(b'{"error_code": 40401, "message": "not found"}', 404)
+
+
+def said(content: Any) -> Said:
+    return Said(json.dumps(content).encode())
+
+
+@contextmanager
+def running(registry: Registry) -> Iterator[Registry]:
+    with answering_requests(registry.say) as server:
+        registry.url = server.url
+        yield registry
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with running(Registry({1: 11, 2: 12}, {11: order("a"), 12: order("a", "b")})) as made:
+        yield made
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> ControlFolder:
+    return ControlFolder(tmp_path, "orders", None)
+
+
+def subjects_of(registry: Registry, control: ControlFolder | None) -> RegistrySubjects:
+    spec = RegistrySpec.model_validate({"url": registry.url, "request_timeout_seconds": 30})
+    return RegistrySubjects("shop", spec, control)
+
+
+def book_of(registry: Registry, control: ControlFolder) -> SchemaBook:
+    body: dict[str, Any] = {"pipeline": "orders", "topics": ["orders"], "freshness": "1s"}
+    body |= {"connection": {"bootstrap_servers": "nowhere:9092"}}
+    body |= {"value": {"format": "avro", "registry": "shop"}, "tables": [{"format": "delta", "name": "orders"}]}
+    return SchemaBook(PipelineSpec.model_validate(body), {}, subjects_of(registry, control), learns=True)
+
+
+def known(book: SchemaBook) -> tuple[list[str], set[SchemaId], dict[SchemaId, str]]:
+    """Return the columns, the ids that are read, and those that are not."""
+    value = book.spec.value
+    assert isinstance(value, SchemaValueSpec) and value.read.known is not None
+    found = value.read.known
+    return list(value.read.columns.names), {one for one, _ in found.writers}, dict(found.refused)
+
+
+def test_a_slow_registry_is_asked_for_several_versions_at_once(control: ControlFolder) -> None:
+    many = Registry({number: number for number in range(1, 25)}, {number: order("a", f"b{number}") for number in range(1, 25)})
+    many.together = threading.Barrier(8)
+    with running(many):
+        [versions] = subjects_of(many, control).versions([SUBJECT]).values()
+    assert [one.number for one in versions] == list(many.versions)
+
+
+def test_a_registry_that_was_emptied_takes_nothing_away(registry: Registry, control: ControlFolder) -> None:
+    assert known(book_of(registry, control)) == (["a", "b"], {11, 12}, {})
+    registry.versions, registry.schemas = {}, {}
+    book = book_of(registry, control)
+    assert known(book) == (["a", "b"], {11, 12}, {})
+    # Random bytes meanwhile: nobody knows the schema, and the others go on.
+    book.learn([99])
+    columns, read, refused = known(book)
+    assert (columns, read, set(refused)) == (["a", "b"], {11, 12}, {99})
+
+
+def test_without_anything_that_was_used_a_missing_subject_is_a_refusal(registry: Registry, control: ControlFolder) -> None:
+    registry.versions = {}
+    with pytest.raises(NoSuchSubjectError, match="orders-value"):
+        _ = book_of(registry, control).spec
+    # A check keeps nothing, and tells of a subject that is gone also where a stream goes on without it.
+    registry.versions = {1: 11}
+    assert known(book_of(registry, control))[1] == {11}
+    registry.versions = {}
+    with pytest.raises(NoSuchSubjectError):
+        subjects_of(registry, None).versions([SUBJECT])
+
+
+def test_a_version_that_is_deleted_for_good_is_read_when_a_record_has_it(registry: Registry, control: ControlFolder) -> None:
+    assert known(book_of(registry, control))[1] == {11, 12}
+    del registry.versions[1], registry.schemas[11]
+    book = book_of(registry, control)
+    assert known(book)[1] == {12}
+    for _ in range(2):
+        book.learn([11, 98])
+        columns, read, refused = known(book)
+        assert (columns, read, set(refused)) == (["a", "b"], {11, 12}, {98})
+    # It stays known when another version comes.
+    registry.versions[3], registry.schemas[13] = 13, order("c")
+    book.learn([13])
+    assert known(book)[:2] == (["c", "a", "b"], {11, 12, 13})
+
+
+def test_an_id_that_another_schema_has_now_is_not_read(registry: Registry, control: ControlFolder) -> None:
+    assert known(book_of(registry, control))[1] == {11, 12}
+    del registry.versions[1]
+    registry.schemas[11] = order("quite", "another")
+    book = book_of(registry, control)
+    book.learn([11])
+    _, read, refused = known(book)
+    assert read == {12} and "another schema by the id 11" in refused[11]
+
+
+def test_one_id_that_the_registry_never_has_holds_nobody_back(registry: Registry, control: ControlFolder) -> None:
+    book = book_of(registry, control)
+    for _ in range(3):
+        book.learn([77, 12])
+        _, read, refused = known(book)
+        assert read == {11, 12} and "no schema with this id" in refused[77]
+
+
+def test_a_registry_that_is_away_at_the_start_is_waited_for(registry: Registry, control: ControlFolder) -> None:
+    registry.is_away = True
+    book = book_of(registry, control)
+    with pytest.raises(RegistryUnavailableError) as caught:
+        _ = book.spec
+    assert caught.value.passes
+    registry.is_away = False
+    assert known(book)[1] == {11, 12}
+
+
+def test_away_between_two_records_a_new_schema_waits_and_the_others_stay(registry: Registry, control: ControlFolder) -> None:
+    book = book_of(registry, control)
+    before = known(book)
+    registry.versions[3], registry.schemas[13] = 13, order("c")
+    registry.is_away = True
+    with pytest.raises(RegistryUnavailableError):
+        book.learn([13])
+    assert known(book) == before
+    registry.is_away = False
+    book.learn([13])
+    assert known(book)[1] == {11, 12, 13}
+
+
+@pytest.mark.parametrize(
+    "answer", [Said(b"<html>maintenance</html>"), Said(b"[]"), Said(b"", 302, {"Location": "http://127.0.0.1:1/login"})]
+)
+def test_an_answer_of_something_else_is_told_and_changes_nothing(
+    registry: Registry, control: ControlFolder, answer: Said
+) -> None:
+    book = book_of(registry, control)
+    before = known(book)
+    registry.answer = answer
+    with pytest.raises(RegistryAnswerError):
+        book.learn([13])
+    assert known(book) == before
