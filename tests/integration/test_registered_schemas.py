@@ -25,6 +25,7 @@ from tests.support.streams.applications import applications
 from tests.support.streams.pipelines import ANY_LANE, Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.worlds.said_findings import read_findings
 
+from lakebound.control.schemas_in_use import read_schemas_in_use, told_schemas
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
@@ -60,6 +61,13 @@ def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
     return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
 
 
+def note_is_told(pipeline: Pipeline) -> bool:
+    """Whether the state says that the stream reads the version which added the column ``note``."""
+    record = read_schemas_in_use(pipeline.control)
+    lines = [*told_schemas(record.parts)] if record is not None else []
+    return any("2 versions in use" in line and "version 2 added note" in line for line in lines)
+
+
 @pytest.mark.parametrize("lane", [ANY_LANE, "cluster"])
 def test_a_newer_version_lands_without_a_restart(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, lane: Lane
@@ -76,6 +84,7 @@ def test_a_newer_version_lands_without_a_restart(
         application.wait_landed(journal.ends())
         writer.send(range(200, 400), [*FIELDS, NOTE], lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"})
         application.wait_landed(journal.ends())
+        application.wait_for(lambda: note_is_told(pipeline), 90, "the state says which version added the column")
         # An older producer goes on: by Avro's resolution the new field has its default.
         writer.send(range(400, 500), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": "none"})
         application.wait_landed(journal.ends())

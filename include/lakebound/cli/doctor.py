@@ -56,6 +56,7 @@ def doctor(
         _print(diagnosis)
         if checkpoint is None:
             _print_told_by_others(diagnosis.subject)
+            _print_schemas(diagnosis.subject)
             _print_disks()
         if mending is not None:
             _print_mending(mending)
@@ -96,6 +97,17 @@ def _print_told_by_others(pipeline: str) -> None:
 
     for line in told_by_others(read_sources(ControlFolder(load_settings().home, pipeline))[0]):
         show(f"\n  open alert, {line}")
+
+
+def _print_schemas(pipeline: str) -> None:
+    """Print what the stream reads its records with, as it last noted it."""
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.schemas_in_use import read_schemas_in_use, told_schemas
+    from lakebound.settings import load_settings
+
+    record = read_schemas_in_use(ControlFolder(load_settings().home, pipeline))
+    for line in told_schemas(record.parts if record is not None else ()):
+        show(f"\n  [note] schemas: {line}")
 
 
 def _print_disks() -> None:

@@ -151,6 +151,8 @@ def _print_disks(disks: Sequence[DiskState]) -> None:
 
 
 def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
+    from lakebound.control.schemas_in_use import told_schemas
+
     if not pipelines:
         show("no pipelines")
         return
@@ -161,6 +163,8 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
         notes = [*found.notes] if not found.reason else [f"{found.desired}{by}: {found.reason}", *found.notes]
         for note in notes:
             show(f"{found.pipeline}: {note}")
+        for line in told_schemas(found.schemas):
+            show(f"{found.pipeline}: {line}")
         for name, one in found.references.items():
             loaded, checked = duration(one.loaded_seconds_ago), duration(one.checked_seconds_ago)
             held = f"version {one.version}, {number(one.rows)} rows"

@@ -174,6 +174,11 @@ class ControlFolder:
         return self.shared / "schemas"
 
     @property
+    def schemas_in_use(self) -> StateFile:
+        """What the stream reads with, and what its columns come from (``lakebound.control.schemas_in_use``)."""
+        return self.shared / "schemas-in-use.json"
+
+    @property
     def table_history(self) -> StateFile:
         """To which times the tables can be rewound, and until when (``lakebound.control.table_history``)."""
         return self.shared / "table-history.json"

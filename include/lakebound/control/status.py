@@ -20,6 +20,7 @@ from lakebound.control.lease import Lease, read_lease
 from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
 from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.recent_ledger import read_recent_ledger
+from lakebound.control.schemas_in_use import SchemasInUse, read_schemas_in_use
 from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.control.supervision import is_outdated
@@ -32,6 +33,7 @@ from lakebound.spec.limits import LimitsSpec
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
+from lakebound.spec.value import SchemaValueSpec
 
 ROWS_CHANGED = "rows-changed-by-others"
 """The doctor's rule; the causes of its findings are this name, a colon and the table."""
@@ -88,6 +90,9 @@ class PipelineStatus(Frozen):
     quarantined: int | None = None
     recent: RecentRecords | None = Field(default=None, description="The records of the last minutes, and why some are bad.")
     references: dict[str, ReferenceStatus] = Field(default_factory=dict, description="Reference data in use, by name.")
+    schemas: tuple[SchemasInUse, ...] = Field(
+        default=(), description="Of which registry, subjects and versions the stream reads, and what its columns come from."
+    )
     spark_ui: str | None = None
     log: Path | None = None
     rows_changed_by_others: tuple[str, ...] = Field(
@@ -112,6 +117,7 @@ class StatusFacts:
         landed_at: When rows were last committed, in epoch seconds, where the last application has not yet; None: not known.
         doctor: What the doctor last found, when the watch or Airflow had it look; None: it did not.
         fields: What the last looks at its records found; None where nobody has looked.
+        schemas: What the stream last read its records with.
         unreadable: What of the folder could not be read.
     """
 
@@ -130,6 +136,7 @@ class StatusFacts:
     doctor: Findings | None = None
     sources: tuple[Findings, ...] = ()
     fields: FieldsRecord | None = None
+    schemas: tuple[SchemasInUse, ...] = ()
     unreadable: tuple[str, ...] = ()
 
 
@@ -193,8 +200,17 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
         doctor=next((one for one in sources if one.source == DOCTOR), None),
         sources=tuple(sources),
         fields=read_record(control),
+        schemas=_schemas(control, spec),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
+
+
+def _schemas(control: ControlFolder, spec: PipelineSpec | None) -> tuple[SchemasInUse, ...]:
+    """Return what the stream last read its records with, where the pipeline still has a registry."""
+    if spec is None or not isinstance(spec.value, SchemaValueSpec) or spec.value.registry is None:
+        return ()
+    record = read_schemas_in_use(control)
+    return () if record is None else record.parts
 
 
 def _landed_before(control: ControlFolder) -> float | None:
@@ -235,6 +251,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         quarantined=own.quarantined if own else None,
         recent=recent,
         references=_references(own, now) if facts.living else {},
+        schemas=facts.schemas,
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         rows_changed_by_others=tuple(_changed_by_others(facts)),

@@ -9,12 +9,14 @@ from dataclasses import replace
 from threading import RLock
 from typing import Protocol, TypeVar, cast
 
+from lakebound.control.schemas_in_use import SchemasInUse
 from lakebound.errors import LakeboundError, ReusedSchemaIdError, SchemaChangedError, TransformRefusedError
 from lakebound.first_line import first_line
 from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
 from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
 from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.landing.run_spec import RunSpec
+from lakebound.landing.schema_origins import schemas_in_use
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import SchemaValueSpec
 
@@ -51,6 +53,13 @@ class Subjects(Protocol):
 
     def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
         """Return those of the ids by which the pipeline has read a schema before, also where the registry has it no more."""
+
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        """Return which changes of its schemas each subject allows, as far as that is told.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
 
     def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         """Return of each id the schema that there is by it, or why there is none.
@@ -139,6 +148,20 @@ class SchemaBook:
             with self._lock:
                 self._versions, self._read = versions, None
         self._sign = sign
+
+    def in_use(self) -> tuple[SchemasInUse, ...]:
+        """Return what the records are read with, and what their columns come from; nothing before it was read.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        value = self._spec.value
+        with self._lock:
+            read, versions = self._read, self._all_versions()
+        if self._subjects is None or not isinstance(value, SchemaValueSpec) or read is None or read.known is None:
+            return ()
+        allowed = self._subjects.compatibility(self._subject_names())
+        return (schemas_in_use(value, versions, dict(read.known.refused), allowed),)
 
     def learn(self, ids: Collection[SchemaId]) -> None:
         """Ask for schemas that records name: afterwards it is known of each what becomes of its records.

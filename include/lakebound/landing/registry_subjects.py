@@ -93,6 +93,14 @@ class RegistrySubjects:
         """
         return [(self._client.versions(one, deleted=True), self._client.version(one, deleted=True)) for one in subjects]
 
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        """Return which changes of its schemas each subject allows, such as BACKWARD, as far as the registry tells.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        return {one: mode for one in subjects if (mode := self._client.compatibility(one)) is not None}
+
     def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         """Return of each id the schema that the registry has by it, or why there is none.
 

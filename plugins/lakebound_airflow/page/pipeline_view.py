@@ -9,6 +9,7 @@ from lakebound.alerts.model import Alert, by_severity
 from lakebound.control.findings import Fact, Finding, Findings
 from lakebound.control.incidents import Incident
 from lakebound.control.progress import Progress
+from lakebound.control.schemas_in_use import SchemasInUse, told_schemas
 from lakebound.control.submission import Submission
 from lakebound_airflow.page.html_tables import told_problems
 from lakebound_airflow.page.overview import row_of
@@ -53,6 +54,7 @@ def pipeline_view(
         "submission": None if facts.last is None else _submission(facts.last),
         "problems": told_problems([*facts.unreadable, *state.problems, *problems]),
         "tables": _tables(state),
+        "schemas": _schemas(facts.schemas),
         "sees_values": sees_values,
         "actions": actions_of(facts.pipeline, triggerable),
     }
@@ -90,6 +92,12 @@ def _tables(state: PipelineState) -> list[dict[str, Any]]:
     declared = [table.id for table in (*spec.tables, spec.quarantine_table)] if spec is not None else []
     names = [*declared, *sorted({*committed} - {*declared})]
     return [{"table": name, **(committed[name].model_dump(mode="json") if name in committed else {})} for name in names]
+
+
+def _schemas(parts: Sequence[SchemasInUse]) -> dict[str, Any]:
+    """Return what the stream reads with, in sentences, and what each column comes from."""
+    columns = [{**one.model_dump(mode="json"), "part": part.part} for part in parts for one in part.columns]
+    return {"lines": [*told_schemas(parts)], "columns": columns}
 
 
 def _alert(alert: Alert, *, sees_values: bool) -> dict[str, Any]:

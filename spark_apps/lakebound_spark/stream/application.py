@@ -212,7 +212,7 @@ class Application:
             parts = self.prepare(session, lease, facts)
             watch = LagWatch(self._facts, self._run.spec.topics, self._board)
             refresh = ReferenceWatch(session, parts.references, lambda found: self._board.change(references=found))
-            schemas = None if parts.batches is None else SchemaWatch(parts.batches.opening.schemas)
+            schemas = None if parts.batches is None else SchemaWatch(parts.batches.opening.schemas, self._run.control)
             watch.start()
             refresh.start()
             if schemas is not None:

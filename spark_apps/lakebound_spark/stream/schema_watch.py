@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
+from lakebound.control.folder import ControlFolder
+from lakebound.control.schemas_in_use import SchemasInUse, SchemasRecord, write_schemas_in_use
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.redaction import redacted
 
@@ -14,16 +17,18 @@ LOOK_SECONDS = 30.0
 
 
 class SchemaWatch:
-    """Looks at the subjects of a pipeline now and then; a registry that is away changes nothing."""
+    """Looks at the subjects of a pipeline now and then, and notes what is in use; a registry that is away changes nothing."""
 
-    def __init__(self, book: SchemaBook, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, book: SchemaBook, control: ControlFolder, look_seconds: float = LOOK_SECONDS) -> None:
         """Look at nothing yet.
 
         Args:
             book: Has the schemas in use.
+            control: State folder of the pipeline.
             look_seconds: How long to wait between two looks.
         """
-        self._book, self._look_seconds = book, look_seconds
+        self._book, self._control, self._look_seconds = book, control, look_seconds
+        self._noted: tuple[SchemasInUse, ...] = ()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="schemas", daemon=True)
 
@@ -37,8 +42,16 @@ class SchemaWatch:
         self._ended.set()
 
     def _loop(self) -> None:
-        while not self._ended.wait(self._look_seconds):
+        while True:
             try:
                 self._book.look()
+                self._note(self._book.in_use())
             except Exception as exc:
                 log.warning("the versions of the schemas are not known: %s", redacted(exc))
+            if self._ended.wait(self._look_seconds):
+                return
+
+    def _note(self, parts: tuple[SchemasInUse, ...]) -> None:
+        if parts and parts != self._noted:
+            write_schemas_in_use(self._control, SchemasRecord(at=time.time(), parts=parts))
+            self._noted = parts

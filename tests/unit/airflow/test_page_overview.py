@@ -14,6 +14,7 @@ from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.desired import Desired
 from lakebound.control.findings import Finding, Findings, Severity
 from lakebound.control.progress import Progress, RecentRecords
+from lakebound.control.schemas_in_use import ColumnOrigin, SchemasInUse, SubjectInUse, VersionInUse
 from lakebound.control.status import StatusFacts, situation_of, status_of
 from lakebound.control.submission import Submission
 from lakebound.spec.pipeline import PipelineSpec
@@ -162,3 +163,13 @@ def test_markup_in_a_runbook_is_shown_as_text_and_links_lead_to_pages(tmp_path: 
 
 def test_every_runbook_of_the_repository_is_rendered() -> None:
     assert "<h1>" in (rendered_runbook("lag") or "")
+
+
+def test_the_view_says_what_the_stream_reads_with_and_what_a_column_comes_from() -> None:
+    subject = SubjectInUse(subject="orders-value", compatibility="FULL", versions=(VersionInUse(number=2, ids=(7,)),))
+    column = ColumnOrigin(name="id", type="BIGINT", subject="orders-value", since=1)
+    schemas = SchemasInUse(format="avro", registry="shop", subjects=(subject,), columns=(column,))
+    shown = pipeline_view(state(replace(RUNNING, schemas=(schemas,))), [], [], [], NOW)["schemas"]
+    assert shown["lines"] == ["avro of the subject orders-value in the registry shop, version 2 (id 7); compatibility FULL"]
+    assert [(one["name"], one["since"], one["until"], one["part"]) for one in shown["columns"]] == [("id", 1, None, "value")]
+    assert pipeline_view(state(RUNNING), [], [], [], NOW)["schemas"] == {"lines": [], "columns": []}

@@ -86,6 +86,14 @@ function show(view) {
     [{ title: "Table" }, { title: "Version" }, { title: "Committed" }, { title: "Commits", number: true }, { title: "Rows", number: true }],
     view.tables.map((one) => [tableLink(one.table), one.version, moment(one.committed_at), number(one.commits), number(one.rows)]),
   )] : null);
+  section("schemas", "Schemas of the registry", view.schemas, () => view.schemas.lines.length ? [
+    element("ul", { children: view.schemas.lines.map((line) => element("li", { text: line })) }),
+    ...(view.schemas.columns.length ? [table(
+      "What each column comes from: the subject, and the versions that have the field.",
+      [{ title: "Column" }, { title: "Type" }, { title: "Subject" }, { title: "Since version", number: true }, { title: "Last version", number: true }],
+      view.schemas.columns.map((one) => [one.name, one.type, one.subject, number(one.since), one.until === null ? "newest" : number(one.until)]),
+    )] : []),
+  ] : null);
   if (view.sees_values && document.getElementById("samples-section").hidden) {
     document.getElementById("samples-section").hidden = false;
     keepShown("samples", `../api/pipelines/${encodeURIComponent(pipeline)}/samples`, 30_000);

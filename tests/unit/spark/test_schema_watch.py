@@ -1,0 +1,81 @@
+"""The application notes what it reads its records with, and again when the registry has another version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from tests.support.waiting import wait_until
+
+from lakebound.control.folder import ControlFolder
+from lakebound.control.schemas_in_use import read_schemas_in_use, told_schemas
+from lakebound.errors import LakeboundError
+from lakebound.formats.schemas import SchemaId, SchemaText
+from lakebound.formats.versions import Version
+from lakebound.landing.read_schemas import SchemaBook
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound_spark.stream.schema_watch import SchemaWatch
+
+SPEC = PipelineSpec.model_validate(
+    {
+        "pipeline": "orders",
+        "topics": ["orders"],
+        "connection": {"bootstrap_servers": "nowhere:9092"},
+        "value": {"format": "avro", "registry": "shop"},
+        "freshness": "1s",
+        "tables": [{"format": "delta", "name": "orders"}],
+    }
+)
+
+
+def avro(*names: str) -> SchemaText:
+    fields = [{"name": name, "type": ["null", "long"], "default": None} for name in names]
+    return SchemaText("avro", json.dumps({"type": "record", "name": "Order", "fields": fields}))
+
+
+class Subjects:
+    """A registry in memory, away for the first answers."""
+
+    def __init__(self) -> None:
+        self.schemas, self.looks = [avro("a")], 0
+
+    def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+        return {"orders-value": [Version(number, (number,), one) for number, one in enumerate(self.schemas, 1)]}
+
+    def sign(self, subjects: Collection[str]) -> object:
+        self.looks += 1
+        if self.looks < 3:
+            raise LakeboundError("the registry is away")
+        return len(self.schemas)
+
+    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
+        return {}
+
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        return dict.fromkeys(subjects, "BACKWARD")
+
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+        raise AssertionError("no record names another schema")
+
+
+def lines(control: ControlFolder) -> str:
+    record = read_schemas_in_use(control)
+    return " ".join(told_schemas(record.parts)) if record is not None else ""
+
+
+def test_what_is_in_use_is_noted_and_a_newer_version_when_it_is_read(tmp_path: Path) -> None:
+    control, subjects = ControlFolder(tmp_path, "orders"), Subjects()
+    book = SchemaBook(SPEC, {}, subjects, learns=True)
+    assert book.in_use() == (), "nothing was read yet"
+    assert book.spec is not None
+    watch = SchemaWatch(book, control, look_seconds=0.01)
+    watch.start()
+    try:
+        wait_until(lambda: "version 1 (id 1); compatibility BACKWARD" in lines(control), 30, "what is in use is noted")
+        subjects.schemas.append(avro("a", "b"))
+        wait_until(lambda: book.has_newer, 30, "the newer version is seen")
+        assert book.spec is not None
+        wait_until(lambda: "version 2 added b" in lines(control), 30, "the newer version is noted")
+    finally:
+        watch.end()
