@@ -13,6 +13,7 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from lakebound.formats.contract import ValueDecoder
+from lakebound.formats.json.connect import ConnectDecoder
 from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.registered import PlainDecoder, RegisteredDecoder
 from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaKind, SchemaReader, SchemaText
@@ -44,11 +45,13 @@ class JsonFormat:
         columns: Fields of the objects.
         unhoused: Those of them for which a table has no column.
         unknown_refused: Whether a field that is not among them is a problem.
+        is_connects: Whether each value is Kafka Connect's, with its schema and, as ``payload``, the object.
     """
 
     columns: pa.Schema
     unhoused: tuple[str, ...] = ()
     unknown_refused: bool = False
+    is_connects: bool = False
 
     @property
     def reads_headers(self) -> bool:
@@ -57,7 +60,8 @@ class JsonFormat:
 
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
-        return JsonDecoder(self.columns, self.unhoused, unknown_refused=self.unknown_refused)
+        decoder = JsonDecoder(self.columns, self.unhoused, unknown_refused=self.unknown_refused)
+        return ConnectDecoder(self.columns, decoder) if self.is_connects else decoder
 
 
 _READERS: dict[SchemaKind, str] = {

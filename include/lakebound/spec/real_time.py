@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from lakebound.frozen import Frozen
 from lakebound.spec.key import JsonKeySpec
 from lakebound.spec.to_topics import LEDGER_PREFIX, is_topic_name
-from lakebound.spec.value import SchemaValueSpec
+from lakebound.spec.value import JsonValueSpec, SchemaValueSpec
 from lakebound.spec.yaml_source import Keys
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
         return ("freshness",), (
             f"real_time cannot decode {spec.value.format}: Python cannot run there, and Spark's own decoder knows only one "
             f"version of a schema; use 0ms"
+        )
+    if isinstance(spec.value, JsonValueSpec) and spec.value.envelope is not None:
+        return ("freshness",), (
+            f"real_time cannot read values in the envelope of {spec.value.envelope}: Python cannot run there; use 0ms, or set "
+            f"value.converter.schemas.enable=false in the connector"
         )
     if isinstance(spec.key, JsonKeySpec):
         return ("key",), (

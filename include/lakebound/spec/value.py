@@ -68,6 +68,12 @@ class JsonValueSpec(JsonColumns):
         "customer.tier. No finding names them. A change of this list needs no restart.",
     )
 
+    envelope: Literal["connect"] | None = Field(
+        default=None,
+        description="connect: values are of Kafka Connect's JsonConverter with schemas.enable=true. The columns are those of "
+        "payload; Connect's Decimal, Date, Time and Timestamp are read by each record's own schema.",
+    )
+
     @model_validator(mode="after")
     def _ignores_what_is_dropped(self) -> JsonValueSpec:
         refused = [name for name in self.ignored_fields if "." not in name] if self.unknown_fields == "quarantine" else []

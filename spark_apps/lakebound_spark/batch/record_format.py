@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import cast
 
 import pyarrow as pa
@@ -84,7 +85,8 @@ def _value_format(spec: PipelineSpec, unhoused: Collection[str]) -> ValueFormat:
     if schema is None or isinstance(value, PlainValueSpec):
         return PlainFormat(VALUE_COLUMN, cast(PlainKind, value.format))
     if isinstance(value, JsonValueSpec):
-        return json_format(schema, unhoused, unknown_refused=value.unknown_fields == "quarantine")
+        form = json_format(schema, unhoused, unknown_refused=value.unknown_fields == "quarantine")
+        return replace(form, is_connects=value.envelope == "connect")
     return SchemaFormat(_arrow_columns(schema), value.read.reader, value.record, value.read.known)
 
 

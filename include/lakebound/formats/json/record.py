@@ -32,8 +32,8 @@ CONNECT_KEYS = frozenset({"schema", "payload"})
 """Of Kafka Connect's JSON, where its converter has ``schemas.enable=true``."""
 _CONNECT = Problem(
     "unknown_field",
-    "the record is Kafka Connect's JSON with schema and payload, which is not read: set value.converter.schemas.enable=false "
-    "in the connector, or declare the column payload STRUCT<...>",
+    "the record is Kafka Connect's JSON with schema and payload, which is not read so: write envelope: connect below "
+    "value, set value.converter.schemas.enable=false in the connector, or declare the column payload STRUCT<...>",
 )
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -7,6 +7,7 @@ printable, or markup to a reader of messages, is escaped.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -88,6 +89,8 @@ def unknown_fields(values: Sequence[bytes | None], value: ValueSpec) -> tuple[Un
     root = Seen()
     for one in values:
         body = as_object(one)
+        if body is not None and isinstance(value, JsonValueSpec) and value.envelope is not None:
+            body = inside if isinstance(inside := body.get("payload"), dict) else None
         if body is not None:
             root.add(body)
     named = (one for one in _in_object(root, columns, ()) if len(one.path) <= MOST_PATH_CHARACTERS)
@@ -129,6 +132,8 @@ def shown_name(name: str) -> str:
 
 def in_yaml(name: str) -> str:
     """Return a name or a path as YAML takes it for a text: quoted, unless it is plain and no word of YAML's."""
+    if not name.isprintable():
+        return json.dumps(name)
     plain = re.fullmatch(r"[A-Za-z_][\w.]*", name, re.ASCII) and name.lower() not in _WORDS_OF_YAML
     return name if plain else "'" + name.replace("'", "''") + "'"
 
