@@ -27,7 +27,7 @@ from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import LONG_FORM, examples
 from tests.support.tables.local_tables import places
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
     # On a busy machine an example may take long: that is no failure (seen: 0.7 s for one that takes 1 ms).
     # `make test` tries the same examples each time, so that it fails for what was changed; `make test-generated` tries others,
-    # and twice as many.
-    examples = 100 if LONG_FORM else 50
-    hypothesis_settings.register_profile("lakebound", deadline=None, derandomize=not LONG_FORM, max_examples=examples)
+    # and four times as many.
+    hypothesis_settings.register_profile("lakebound", deadline=None, derandomize=not LONG_FORM, max_examples=examples(100))
     hypothesis_settings.load_profile("lakebound")
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.airflow.shown_history import write_history
 from tests.support.airflow.shown_pipelines import shown_settings, write_many
+from tests.support.streams.long_form import examples
 
 from lakebound.control.crash_loop import CrashLoop
 from lakebound.control.desired import change_desired
@@ -183,7 +184,7 @@ def test_a_file_of_nonsense_makes_no_error(shown: Shown) -> None:
         file.write_bytes(shown.texts[file])
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_no_value_in_a_file_makes_an_error(shown: Shown, data: st.DataObject) -> None:
     shown.put_back()

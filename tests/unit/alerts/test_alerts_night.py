@@ -54,7 +54,7 @@ def play(
 ) -> list[Message]:
     """A round of alerts each minute, and what it says."""
     memory, said = Memory(), list[Message]()
-    for minute in range(-5, int(minutes) + 60):
+    for minute in range(-5, int(minutes) + 20):
         now = minute * MINUTE
         looks = [
             Findings(source="application", pipeline=name, at=now, findings=night(float(minute), number))

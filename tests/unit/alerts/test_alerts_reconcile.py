@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.alerts.concerns import is_symptom
 from lakebound.alerts.model import Memory, Message, MessageKind, Policy, Reminders
@@ -279,7 +280,7 @@ class World:
         self.rounds.at(self.now, *self.files.values())
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(STEPS, st.booleans())
 def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[Step], shares: bool) -> None:
     world = World(shares=shares)
@@ -308,7 +309,7 @@ def test_nothing_is_said_twice_nothing_is_lost_and_everything_ends(steps: list[S
     assert world.rounds.memory.alerts == ()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS, st.sampled_from(sorted(CAUSES)), st.booleans())
 def test_what_stands_for_long_is_open_or_follows_from_what_is_open(steps: list[Step], name: str, shares: bool) -> None:
     world = World(shares=shares)
@@ -323,7 +324,7 @@ def test_what_stands_for_long_is_open_or_follows_from_what_is_open(steps: list[S
     assert shared or any(source in alert.named_by for alert in looks), looks
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS)
 def test_reminders_keep_their_distance(steps: list[Step]) -> None:
     world = World()

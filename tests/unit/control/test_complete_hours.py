@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.control.complete_hours import (
     Announcement,
@@ -142,7 +143,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(STEPS)
 @example([*[("append", 0, 0)] * 4, ("leap", 0, 2), ("pass", 66, 0), ("look", False, 0), ("replay", 0, 2), ("look", False, 0)])
 def test_no_hour_is_announced_too_early_none_is_missing_and_late_rows_are_told(steps: list[tuple[str, int, int]]) -> None:

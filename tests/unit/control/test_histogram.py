@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.control.histogram import BOUNDS_SECONDS, Histogram, histogram_of
 
@@ -20,7 +21,7 @@ def made_of(seconds: list[float]) -> Histogram:
     return found
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(100))
 @given(SECONDS, SECONDS)
 def test_two_merged_are_that_of_all(some: list[float], others: list[float]) -> None:
     merged = made_of(some).plus(made_of(others))
@@ -29,7 +30,7 @@ def test_two_merged_are_that_of_all(some: list[float], others: list[float]) -> N
     assert merged.total_seconds == pytest.approx(sum(some) + sum(others))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(100))
 @given(st.lists(st.floats(0, BOUNDS_SECONDS[-1]), min_size=1, max_size=30), st.sampled_from([0.0, 0.5, 0.9, 0.99, 1.0]))
 def test_a_quantile_is_in_the_bucket_of_the_true_one(seconds: list[float], share: float) -> None:
     true = sorted(seconds)[max(0, math.ceil(share * len(seconds)) - 1)]

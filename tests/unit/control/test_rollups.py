@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from tests.support.streams.long_form import examples
 
 from lakebound.control.bounds import LAST_MOMENT, seconds_summed
 from lakebound.control.folder import ControlFolder
@@ -39,7 +40,7 @@ def control(tmp_path: Path) -> ControlFolder:
     return ControlFolder(tmp_path, "orders")
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(100))
 @given(st.dictionaries(st.integers(0, 2000), st.integers(0, 50), max_size=40))
 def test_rolling_up_loses_nothing_and_keeps_the_last_lag(rows: dict[int, int]) -> None:
     fine = [Bucket(NOW + 10 * at, figures(rows[at], lag=at)) for at in sorted(rows)]
@@ -55,7 +56,7 @@ def test_rolling_up_loses_nothing_and_keeps_the_last_lag(rows: dict[int, int]) -
         assert rolled_up(fine, resolution, known={bucket.at for bucket in coarse}) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(-3 * 86_400, 100), max_size=40))
 def test_what_is_pruned_is_old_or_not_begun(ages: list[int]) -> None:
     buckets = [Bucket(MINUTE.start_of(NOW + age), figures(1)) for age in ages]
@@ -146,7 +147,7 @@ def test_of_many_reasons_the_commonest_are_kept_and_the_others_counted() -> None
     assert found.reasons["does_not_fit: c00"] == 100
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(100))
 @given(st.lists(st.floats() | st.just(1e308), max_size=6), st.lists(st.integers(0, 2**63 - 1), max_size=6))
 def test_no_sum_is_one_that_its_file_could_not_hold(seconds: list[float], counts: list[int]) -> None:
     total = Figures()

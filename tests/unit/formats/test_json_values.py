@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.kinds import JsonFormat, decoder_of
@@ -193,7 +194,7 @@ SCALARS = st.none() | st.booleans() | st.text(max_size=8) | st.integers()
 VALUES = st.recursive(SCALARS, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=3), inside))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(NUMBERS, min_size=1, max_size=4))
 def test_numbers_land_in_texts_and_decimals_as_they_are_written(texts: list[str]) -> None:
     assert landed(pa.string(), texts) == {text: text for text in texts}
@@ -204,7 +205,7 @@ def test_numbers_land_in_texts_and_decimals_as_they_are_written(texts: list[str]
     }
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(VALUES, st.integers(0, 3))
 def test_a_text_column_holds_the_records_own_text(value: Any, blanks: int) -> None:
     text = json.dumps(value, indent=blanks or None, ensure_ascii=blanks == 1)
@@ -214,7 +215,7 @@ def test_a_text_column_holds_the_records_own_text(value: Any, blanks: int) -> No
     assert landed(pa.string(), [text, '"x"']) == {text: expected, '"x"': "x"}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=6), st.sampled_from([*ORACLES]))
 def test_what_becomes_of_a_record_does_not_depend_on_the_others(texts: list[str], kind: pa.DataType) -> None:
     together = landed(kind, texts)

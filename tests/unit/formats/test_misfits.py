@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.formats.contract import Problem
 from lakebound.formats.json.misfit import MOST_SHOWN
@@ -130,7 +131,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.dictionaries(st.sampled_from(SCHEMA.names), ANY))
 def test_it_never_raises(body: dict[str, object]) -> None:
     told = explain(json.dumps(body).encode())

@@ -7,6 +7,7 @@ from math import ceil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.operations.maintenance.assessment import TableHealth
 from lakebound.operations.maintenance.score import OPEN_COST_BYTES, assess, small_below_bytes
@@ -70,7 +71,7 @@ policies = st.builds(
 # --- what holds for any table ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(tables, metadatas, policies, st.integers(0, 50))
 def test_the_score_is_what_its_deductions_leave(
     table: list[list[int]], metadata: MetadataFacts, policy: MaintenanceSpec, delete_files: int
@@ -81,7 +82,7 @@ def test_the_score_is_what_its_deductions_leave(
     assert all(one.points > 0 and one.sentence for one in health.deductions)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(tables, metadatas, policies, added)
 def test_more_small_files_never_raise_the_score(
     table: list[list[int]], metadata: MetadataFacts, policy: MaintenanceSpec, added: list[tuple[int, float]]
@@ -95,7 +96,7 @@ def test_more_small_files_never_raise_the_score(
     assert after.removable_files >= before.removable_files
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(tables, metadatas, metadatas, st.integers(0, 50), st.integers(0, 50))
 def test_more_debt_of_any_other_kind_never_raises_the_score(
     table: list[list[int]], one: MetadataFacts, two: MetadataFacts, deletes: int, more_deletes: int
@@ -106,7 +107,7 @@ def test_more_debt_of_any_other_kind_never_raises_the_score(
     assert after.score <= before.score
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(tables, policies, st.booleans())
 def test_after_an_ideal_compaction_a_table_is_healthy(table: list[list[int]], policy: MaintenanceSpec, even: bool) -> None:
     target = policy.compaction.target_file_bytes
@@ -123,7 +124,7 @@ def test_after_an_ideal_compaction_a_table_is_healthy(table: list[list[int]], po
     assert health.read_amplification == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(tables)
 def test_figures_add_up(table: list[list[int]]) -> None:
     health = scored(*table)

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 from tests.support.streams.pipeline_files import RIGHT, settings, write
 
 from lakebound.inspection.validation.expectation_files import (
@@ -79,7 +80,7 @@ VALUES = st.recursive(
 FIELDS = st.sampled_from(["expect", "name", "severity", "suite", "tables", "description", "kwargs", "where", "rule", "columns"])
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(100))
 @given(
     kind=st.sampled_from(["rows_to_satisfy", "unique_over_window", "expect_column_values_to_be_between", "values_in_table"]),
     fields=st.dictionaries(FIELDS, VALUES, max_size=4),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 from tests.support.worlds.proof_world import (
     MIXED,
     PIPELINE,
@@ -34,7 +35,7 @@ WORLDS = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.booleans())
 def test_whatever_was_landed_rightly_is_proved(world: World, deep: bool) -> None:
     proof = world.prove(deep=deep)
@@ -44,7 +45,7 @@ def test_whatever_was_landed_rightly_is_proved(world: World, deep: bool) -> None
     assert proof_of(proof).lag == 5
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_records_that_were_compacted_or_deleted_after_they_landed_are_not_missing(world: World, data: st.DataObject) -> None:
     world.readable = [offset for offset in world.readable if data.draw(st.booleans())]
@@ -52,7 +53,7 @@ def test_records_that_were_compacted_or_deleted_after_they_landed_are_not_missin
     assert world.prove().ok
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_a_lost_record_is_missing_and_named(world: World, data: st.DataObject) -> None:
     places = sorted({row[:2] for row in world.rows})
@@ -73,7 +74,7 @@ def test_a_lost_record_is_missing_and_named(world: World, data: st.DataObject) -
     assert inside == () or any("filtered" in batch for batch in world.batches)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_a_doubled_row_is_named(world: World, data: st.DataObject) -> None:
     if not world.rows:
@@ -87,7 +88,7 @@ def test_a_doubled_row_is_named(world: World, data: st.DataObject) -> None:
     assert not found.ok
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_a_lost_quarantine_row_is_missing(world: World, data: st.DataObject) -> None:
     if not world.bad:
@@ -100,7 +101,7 @@ def test_a_lost_quarantine_row_is_missing(world: World, data: st.DataObject) -> 
     assert not proof.ok
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_an_entry_that_lands_what_another_one_landed_is_an_overlap(world: World, data: st.DataObject) -> None:
     start = data.draw(st.integers(world.start, world.end - 1))
@@ -112,7 +113,7 @@ def test_an_entry_that_lands_what_another_one_landed_is_an_overlap(world: World,
     assert not found.ok
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(100))
 @given(WORLDS, st.data())
 def test_a_commit_that_got_lost_is_a_gap_or_landed_behind_nothing(world: World, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, len(world.entries) - 1))

@@ -6,6 +6,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 from tests.support.worlds.table_line import MemoryTable
 
 from lakebound.inspection.validation.line import Due, ValidatedSoFar, due
@@ -43,7 +44,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(ACTIONS, max_size=40))
 def test_every_landing_that_stands_is_validated_once_whatever_was_rewound(actions: list[tuple[str, int]]) -> None:
     table = MemoryTable()
@@ -66,7 +67,7 @@ def test_every_landing_that_stands_is_validated_once_whatever_was_rewound(action
     assert validator.lost == 0 and validator.look() is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.one_of(st.integers(1, 5), st.just("validate"), st.just("expire"), st.just("carry")), max_size=40))
 def test_what_is_no_longer_kept_is_counted_to_the_offset(actions: list[int | str]) -> None:
     table = MemoryTable()

@@ -7,6 +7,7 @@ from math import ceil, log2
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 from tests.support.worlds.simulated_engines import facts, files, rewritten
 
 from lakebound.operations.maintenance.compaction import candidates
@@ -121,7 +122,7 @@ SECOND_RUN = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @example(rounds=SECOND_RUN, table="delta:shop.orders")
 @given(rounds=st.lists(st.lists(SIZES, min_size=0, max_size=60), min_size=1, max_size=25), table=st.sampled_from(FORMATS))
 def test_rounds_of_appends_and_runs(rounds: list[list[int]], table: str) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+from tests.support.streams.long_form import examples
 from tests.support.tables.json_texts import DOUBTFUL, PLAIN, mutations, strange_values
 
 from lakebound.formats.headers import headers_array
@@ -45,7 +46,7 @@ FORM = json_format(
         ]
     )
 )
-VALUES: list[bytes | None] = [None, b"", *PLAIN, *DOUBTFUL, *mutations(seed=4, count=2_000), *strange_values(seed=4)]
+VALUES: list[bytes | None] = [None, b"", *PLAIN, *DOUBTFUL, *mutations(seed=4, count=examples(2_000)), *strange_values(seed=4)]
 RECORDS = RecordColumns(
     ["orders"] * len(VALUES),
     [0] * len(VALUES),
@@ -68,7 +69,7 @@ def batch_of(*, is_null_skipped: bool, keeps_bytes: bool, size: int) -> pa.Table
     return pa.Table.from_batches(made)
 
 
-@pytest.mark.parametrize("size", [7, 1_000])
+@pytest.mark.parametrize("size", [31, 1_000])
 def test_rows_and_reasons_are_those_of_the_driver(size: int) -> None:
     found = batch_of(is_null_skipped=True, keeps_bytes=False, size=size).to_pylist()
     made = RowDecoder(FORM.decoder(), {"orders": "id"}, is_null_skipped=True)(RECORDS)

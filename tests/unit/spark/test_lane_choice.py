@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 
 from lakebound.landing.rollup_recorder import Lane
 from lakebound.spec.limits import DriverLaneSpec
@@ -48,7 +49,7 @@ def test_many_executors_are_found_to_be_faster_and_small_batches_stay_with_the_d
     assert play(chooser, costs, [LARGE] * 10, 0.1, 3) == ["cluster"] * 10
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(100))
 @given(
     direct=st.floats(2e-6, 2e-5),
     cluster=st.floats(2e-6, 2e-5),

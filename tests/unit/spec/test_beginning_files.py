@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.support.streams.command_line import answer, lakebound, settings
+from tests.support.streams.long_form import examples
 
 from lakebound.cli import trial
 from lakebound.inspection.validation.expectation_files import check_expectations
@@ -33,7 +34,7 @@ VALUES = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_the_files_are_right_whatever_the_records_are_like(settings: Settings, body: dict[str, Any]) -> None:
     values = [json.dumps(body).encode()] * 30

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.support.streams.long_form import examples
 from tests.support.tables.inferred_types import schema_of
 
 from lakebound.formats.contract import Records
@@ -229,7 +230,7 @@ BODIES = st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_si
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(BODIES)
 def test_every_sampled_record_fits(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
@@ -258,7 +259,7 @@ PLAIN = st.one_of(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(PLAIN)
 def test_records_of_plain_types_are_decoded(bodies: list[dict[str, Any]]) -> None:
     values = [json.dumps(body).encode() for body in bodies]
