@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -184,6 +185,51 @@ def test_a_message_that_comes_twice_is_merged_and_of_a_value_the_last_one_counts
     )
     payload = b"\x0a\x04\x08\x01\x18\x07\x10\x01\x0a\x04\x10\x02\x18\x08\x10\x02"
     assert rows(decoded(text, [payload])) == [{"i": {"a": 1, "b": 2, "c": [7, 8]}, "n": 2}]
+
+
+ONEOF = """syntax = "proto3"; message M { In around = 1; repeated In more = 2; In of = 3;
+  message In { int32 n = 9; oneof what { string a = 1; int32 b = 2; Part c = 3; fixed32 d = 4; } Part after = 5; }
+  message Part { int32 x = 1; int32 y = 2; oneof own { bool p = 3; bool q = 4; } } }"""
+
+
+@pytest.mark.parametrize("count", [1, 60])
+def test_of_a_oneof_the_last_field_counts_as_protobuf_reads_it(count: int) -> None:
+    made, draw = message_class(ONEOF, "M"), random.Random(count)
+    parts: list[dict[str, Any]] = [{"a": "x"}, {"a": ""}, {"b": 0}, {"b": 7}, {"d": 5}, {"n": 3}, {"after": {"x": 4}}]
+    parts += [{"c": {"x": 1}}, {"c": {"y": 2, "p": True}}, {"c": {"q": False}}]
+    for _ in range(30):
+        payloads = []
+        for _ in range(count):
+            inside = [made.In(**draw.choice(parts)).SerializeToString() for _ in range(draw.randrange(6))]
+            payload = b""
+            for one in inside:
+                payload += draw.choice([b"\x0a", b"\x12", b"\x1a"]) + bytes([len(one)]) + one
+            one = b"".join(inside)
+            payloads.append(payload + b"\x12" + bytes([len(one)]) + one)
+        assert rows(decoded(ONEOF, payloads)) == [as_row(made.FromString(one)) for one in payloads]
+
+
+def as_row(message: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if field.message_type is None:
+            found[field.name] = value if not field.has_presence or message.HasField(field.name) else None
+        elif field.is_repeated:
+            found[field.name] = [as_row(one) for one in value]
+        else:
+            found[field.name] = as_row(value) if message.HasField(field.name) else None
+    return found
+
+
+def test_a_oneof_of_which_one_field_is_read_is_null_where_another_one_comes_last() -> None:
+    schema = SchemaText("protobuf", 'syntax = "proto3"; message M { oneof what { string a = 1; int32 b = 2; } }')
+    decoder = payload_decoder(schema, schema, pa.schema([("a", pa.string())]), None, is_framed=False)
+    assert rows(decoder.decode([b"\x0a\x01x\x10\x05", b"\x10\x05\x0a\x01x", b"\x10\x05"])) == [
+        {"a": None},
+        {"a": "x"},
+        {"a": None},
+    ]
 
 
 WELL_KNOWN_HEAD = "".join(

@@ -21,6 +21,7 @@ _FEW = 24
 _DONE = 1 << 62
 """Tag of a message that has no more fields."""
 _NONE = np.empty(0, np.int64)
+_OF_FOUND = ("owners", "at", "values", "ends")
 _MOST_ROUNDS = 500
 """Of reading a field in many messages; messages with more fields are then read one by one."""
 
@@ -76,6 +77,31 @@ class Fields:
             return Found(*pieces[0])
         return ordered(Found(*map(np.concatenate, zip(*pieces, strict=True))))
 
+    def settle(self, oneof: Collection[int]) -> None:
+        """Keep of several fields the one that comes last in a message: a message has only one of them at a time.
+
+        Args:
+            oneof: Tags of the fields.
+        """
+        there = [tag for tag in oneof if tag in self.pieces]
+        found = [self.of(tag) for tag in there]
+        owners = np.concatenate([np.unique(one.owners) for one in found]) if len(found) > 1 else _NONE
+        if len(np.unique(owners)) == len(owners):
+            return
+        every = ordered(Found(*(np.concatenate([getattr(one, name) for one in found]) for name in _OF_FOUND)))
+        tags = np.repeat(there, [len(one.owners) for one in found])
+        tags = tags[np.lexsort((np.concatenate([one.at for one in found]), np.concatenate([one.owners for one in found])))]
+        # Behind the last value of another field; a message that comes again behind it begins anew.
+        changes = np.flatnonzero((tags[1:] != tags[:-1]) & (every.owners[1:] == every.owners[:-1])) + 1
+        first = np.zeros(int(every.owners.max()) + 1, np.int64)
+        np.maximum.at(first, every.owners[changes], changes)
+        kept = np.arange(len(tags)) >= first[every.owners]
+        for tag in there:
+            own = every.chosen(kept & (tags == tag))
+            self.pieces.pop(tag)
+            if len(own.owners):
+                self.pieces[tag] = [(own.owners, own.at, own.values, own.ends)]
+
 
 def ordered(found: Found) -> Found:
     """Return values in the order of their messages, and within each of their positions."""
@@ -118,6 +144,8 @@ def read_fields(buffer: Buffer, spans: Spans, shape: Shape) -> Fields:
         except BrokenError as exc:
             found.broken.setdefault(owner, str(exc))
     single.write_down()
+    for oneof in shape.oneofs:
+        found.settle(oneof)
     return found
 
 

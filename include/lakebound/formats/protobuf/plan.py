@@ -172,11 +172,19 @@ def _shape(message_type: Descriptor, path: tuple[str, ...]) -> Shape:
 
 def _needed(field: FieldDescriptor, shape: Shape) -> int:
     """Return the tag of a field, which is added to what is read."""
+    tag = _tag(field)
+    shape.wanted.add(tag)
+    if field.containing_oneof is not None and len(field.containing_oneof.fields) > 1:
+        tags = frozenset(map(_tag, field.containing_oneof.fields))
+        shape.wanted.update(tags)  # A field that nobody needs takes the value of the others away all the same.
+        shape.oneofs.add(tags)
+    return tag
+
+
+def _tag(field: FieldDescriptor) -> int:
     is_group = field.type == FieldDescriptor.TYPE_GROUP
     kind = (GROUP if is_group else LENGTH) if field.message_type is not None else wire_kind(field)
-    tag: int = field.number << 3 | kind
-    shape.wanted.add(tag)
-    return tag
+    return int(field.number << 3 | kind)
 
 
 def _unwritten(read: FieldDescriptor | None, kind: pa.DataType, path: Sequence[str]) -> Column:
