@@ -1,0 +1,183 @@
+"""What Avro records hold is what every reader of both formats shows, whatever their schema: five readers, and Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.support.formats.avro import PlainReader
+from tests.support.formats.avro_schemas import LEAVES, record_schema, value_of
+from tests.support.readers.tables import Format
+from tests.support.streams.long_form import LONG_FORM
+from tests.support.tables.bad_orders import land, make
+from tests.support.tables.foreign_hands import foreign_iceberg
+from tests.support.tables.local_tables import TOPIC, TOPIC_ID
+
+from lakebound.formats.avro import schema_reader
+from lakebound.formats.schemas import SchemaText
+from lakebound.spec.table import TableSpec
+from lakebound.tables.places import Places
+from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.table import KAFKA_TYPE
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(7_200 if LONG_FORM else 900)]
+
+RECORDS = 25
+SEEDS = range(40 if LONG_FORM else 1)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Records of one schema, and what they hold by a reader of Avro that knows nothing of the product."""
+
+    schema: Row
+    payloads: list[bytes]
+    rows: list[Row]
+
+
+def every_leaf() -> Row:
+    """Return a schema with each type that has no parts, by itself and in a list, a map and a record; each may be null."""
+    named: list[Row] = [
+        {"type": "fixed", "name": "F", "size": 5},
+        {"type": "enum", "name": "E", "symbols": ["RED", "GREEN"]},
+    ]
+    fields: list[Row] = []
+    for number, leaf in enumerate(LEAVES):
+        inner = {"type": "record", "name": f"R{number}", "fields": [{"name": "inner", "type": ["null", leaf]}]}
+        kinds: Row = {"plain": leaf, "list": {"type": "array", "items": ["null", leaf]}, "map": {"type": "map", "values": leaf}}
+        kinds["record"] = inner
+        fields += [{"name": f"{name}{number}", "type": ["null", kind]} for name, kind in kinds.items()]
+    fields += [{"name": one["name"].lower(), "type": one} for one in named]
+    return {"type": "record", "name": "Every", "fields": fields}
+
+
+def sent(schema: Row, draw: random.Random) -> Sent:
+    """Draw records of a schema; the first one holds nothing where it may."""
+    parsed = fastavro.parse_schema(schema)
+    payloads = []
+    for number in range(RECORDS):
+        value = value_of(draw, schema)
+        if number == 0:
+            value |= {one["name"]: None for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
+        content = io.BytesIO()
+        fastavro.schemaless_writer(content, parsed, value)
+        payloads.append(content.getvalue())
+    return Sent(schema, payloads, [PlainReader(payload).whole(schema) for payload in payloads])
+
+
+def decoded(records: Sent) -> pa.Table:
+    """Return what the product makes of the records, with where they came from."""
+    text = SchemaText("avro", json.dumps(records.schema))
+    columns = schema_reader.columns_of(text, None)
+    found = schema_reader.payload_decoder(text, text, columns, None, is_framed=False).decode(records.payloads)
+    assert not found.problems
+    kafka = [
+        {"topic": TOPIC, "topic_id": TOPIC_ID, "partition": 0, "offset": offset, "timestamp": 10**15, "ordinal": 0}
+        for offset in range(RECORDS)
+    ]
+    table = pa.table([found.columns[name] for name in columns.names], schema=columns)
+    return table.append_column(pa.field("_kafka", KAFKA_TYPE), pa.array(kafka, KAFKA_TYPE))
+
+
+def readers(spec: TableSpec, at: Places, pool: ProcessPoolExecutor) -> dict[str, Callable[[], list[Row]]]:
+    """Return how each reader gives all rows of a table."""
+
+    def spark() -> list[Row]:
+        name = f"delta.`{at.delta_path(spec)}`" if spec.format == "delta" else f"ice.{spec.name}"
+        file = at.home / f"{spec.short_name}.arrow"
+        pool.submit(_spark_rows, f"SELECT * FROM {name}", str(file)).result(timeout=600)
+        with pa.ipc.open_file(file) as kept:
+            found: list[Row] = kept.read_all().to_pylist()
+        return found
+
+    if spec.format == "delta":
+        folder = str(at.delta_path(spec))
+        table = DeltaTable(folder)
+        by_sql = QueryBuilder().register("t", table)
+        return {
+            "deltalake dataset": lambda: table.to_pyarrow_dataset().to_table().to_pylist(),
+            "deltalake SQL": lambda: pa.table(by_sql.execute("SELECT * FROM t").read_all()).to_pylist(),
+            "polars": lambda: pl.scan_delta(folder).collect().to_arrow().to_pylist(),
+            "spark": spark,
+        }
+    foreign = foreign_iceberg(spec, at)
+    return {
+        "pyiceberg": lambda: foreign.scan().to_arrow().to_pylist(),
+        "polars": lambda: pl.scan_iceberg(foreign).collect().to_arrow().to_pylist(),
+        "spark": spark,
+    }
+
+
+def _spark_rows(query: str, file: str) -> None:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    try:
+        found = spark.sql(query).toArrow()
+    except PySparkException as exc:  # it cannot be pickled
+        raise RuntimeError(f"{str(exc)[:1000]} in {query}") from None
+    with pa.OSFile(file, "wb") as sink, pa.ipc.new_file(sink, found.schema) as writer:
+        writer.write_table(found)
+
+
+def plain(value: Any, *, null_lists: bool) -> Any:
+    """Return a value in one form, for all readers.
+
+    Args:
+        value: What a reader gives: some give a map as a list of structs.
+        null_lists: Whether a null list or map is told from an empty one: PyIceberg's reader does not (docs/readers.md).
+    """
+    if isinstance(value, dict) and set(value) == {"key", "value"}:
+        return (value["key"], plain(value["value"], null_lists=null_lists))
+    if isinstance(value, dict):
+        return {name: plain(one, null_lists=null_lists) for name, one in value.items()}
+    if isinstance(value, list):
+        items = [plain(one, null_lists=null_lists) for one in value]
+        is_map = all(isinstance(one, tuple) for one in items)
+        found = sorted(items, key=lambda one: one[0]) if is_map else items
+        return found if found or null_lists else None
+    if isinstance(value, tuple):
+        return (value[0], plain(value[1], null_lists=null_lists))
+    return repr(value.utctimetuple()) + str(value.microsecond) if hasattr(value, "utctimetuple") and value.tzinfo else value
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_records_of_any_schema_are_the_same_for_every_reader(
+    table_format: Format, at: Places, pool: ProcessPoolExecutor
+) -> None:
+    asked, wrong = 0, []
+    drawn = {"every_leaf": every_leaf()} | {f"drawn_{seed}": record_schema(random.Random(seed), fields=8) for seed in SEEDS}
+    for name, schema in drawn.items():
+        records = sent(schema, random.Random(name))
+        spec = TableSpec(format=table_format, name=f"schemas.{name}")
+        rows = decoded(records)
+        make(spec, at, normalise_schema(rows.schema))
+        land(spec, at, rows, 0)
+        for reader, read in readers(spec, at, pool).items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = sorted(read(), key=lambda row: row["_kafka"]["offset"])
+            null_lists = reader != "pyiceberg"
+            for offset, (row, right) in enumerate(zip(found, records.rows, strict=True)):
+                assert row.pop("_kafka")["offset"] == offset
+                for column, value in right.items():
+                    asked += 1
+                    shown, expected = (plain(one, null_lists=null_lists) for one in (row[column], value))
+                    if shown != expected:
+                        wrong.append(f"{name}, {reader}, offset {offset}, {column}: {shown!r} instead of {expected!r}")
+    assert not wrong, f"{len(wrong)} of {asked}:\n" + "\n".join(wrong[:40])
+    assert asked > 3 * RECORDS * len(every_leaf()["fields"])
+    print(f"{table_format}: {len(drawn)} schemas, {asked} values read by readers")
