@@ -15,6 +15,7 @@ from lakebound.control.complete_hours import HourSpan, TableHours
 from lakebound.control.complete_hours_file import read_complete_hours
 from lakebound.ledger.hours import HOUR_MS
 from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.run_views import xcoms
 from tests.support.airflow.stack_folder import HOURS_TABLES, REPOSITORY
 from tests.support.streams.hours_writer import TABLE, World
 from tests.support.tables.hourly_rows import BEGIN_MS
@@ -70,7 +71,7 @@ def writer(stack: Stack) -> Iterator[Writer]:
 def reports(stack: Stack) -> list[dict[str, Any]]:
     """What the DAG has reported, each with its run."""
     runs = [run for run in stack.client.runs("hourly") if run["state"] == "success"]
-    found = [(run, stack.client.xcoms("hourly", run["dag_run_id"], "report").get("return_value")) for run in runs]
+    found = [(run, xcoms(stack.client, "hourly", run["dag_run_id"], "report").get("return_value")) for run in runs]
     return [{**report, "run": run} for run, report in found if report]
 
 
@@ -83,7 +84,7 @@ def noted(stack: Stack) -> set[int]:
     """The hours that Airflow has announced, and noted so."""
     dag_id = f"hours__{PIPELINE}"
     runs = [run["dag_run_id"] for run in stack.client.runs(dag_id) if run["state"] == "success"]
-    due = [stack.client.xcoms(dag_id, run, f"due_delta_{TABLE.name}").get("return_value") for run in runs]
+    due = [xcoms(stack.client, dag_id, run, f"due_delta_{TABLE.name}").get("return_value") for run in runs]
     return {NUMBERS[one["hour"]] for found in due for one in found or []}
 
 

@@ -25,6 +25,7 @@ from lakebound.control.progress import read_outcome
 from lakebound.control.submission import Submission
 from lakebound.local.airflow_view import airflow_health
 from tests.support.airflow.real_stack import Stack
+from tests.support.airflow.run_views import set_state, wait_run, xcoms
 from tests.support.airflow.stack_folder import PASSWORD, PIPELINES, WEBHOOK_SECRET
 from tests.support.waiting import HANGS_SECONDS, wait_until
 
@@ -70,7 +71,7 @@ def test_a_broken_yaml_is_an_import_error_and_the_others_load(stack: Stack, froz
 def test_the_link_to_the_spark_ui_is_there_while_the_task_is_deferred(stack: Stack) -> None:
     submission = stack.running("orders")
     instance = stack.deferred("orders")
-    link = stack.client.xcoms("ingest__orders", instance["dag_run_id"], "stream")["_link_SparkUiLink"]
+    link = xcoms(stack.client, "ingest__orders", instance["dag_run_id"], "stream")["_link_SparkUiLink"]
     assert link == submission.spark_ui
     assert link.startswith("http://127.0.0.1:")
     said = "the watcher could not read Kafka"
@@ -125,7 +126,7 @@ def test_runs_that_land_nothing_pause_the_dag_and_call_the_webhook(stack: Stack)
 def test_the_control_dag_stops_starts_and_restarts(stack: Stack) -> None:
     def control(action: str, **conf: object) -> None:
         run_id = stack.client.trigger("control__orders", {"action": action, "reason": "test", **conf})
-        state = stack.client.wait_run("control__orders", run_id, HANGS_SECONDS)
+        state = wait_run(stack.client, "control__orders", run_id, HANGS_SECONDS)
         assert state == "success", stack.client.log("control__orders", run_id, "control")
 
     first = stack.running("orders")
@@ -148,7 +149,7 @@ def test_no_task_was_failed_because_its_trigger_fired_soon_after_it_deferred(sta
 def test_commits_become_asset_events(stack: Stack) -> None:
     def payloads() -> list[dict[str, object]]:
         runs = [run for run in stack.client.runs("on_commit") if run["state"] == "success"]
-        found = [stack.client.xcoms("on_commit", run["dag_run_id"], "show").get("return_value") for run in runs]
+        found = [xcoms(stack.client, "on_commit", run["dag_run_id"], "show").get("return_value") for run in runs]
         return [extra.get("payload", extra) for extras in found for extra in extras or []]
 
     payload = wait_until(payloads, 90, "a run on an asset event")[0]
@@ -180,7 +181,7 @@ def test_the_health_dag_fails_where_a_person_is_needed_and_says_so(stack: Stack)
     stack.client.unpause("checkpoint_health")
     try:
         run_id = stack.client.trigger("checkpoint_health")
-        assert stack.client.wait_run("checkpoint_health", run_id, HANGS_SECONDS) == "failed"
+        assert wait_run(stack.client, "checkpoint_health", run_id, HANGS_SECONDS) == "failed"
         instances = stack.client.task_instances("checkpoint_health", run_id)
         indexes = {instance["rendered_map_index"]: instance["map_index"] for instance in instances}
         logs = {name: stack.client.log("checkpoint_health", run_id, "examine", map_index=indexes[name]) for name in indexes}
@@ -227,7 +228,7 @@ def test_a_stream_goes_on_while_its_trigger_moves_to_another_triggerer(stack: St
 
 def test_a_marked_task_stops_its_application_and_the_next_run_starts_another(stack: Stack) -> None:
     former, instance = stack.running("moves"), stack.deferred("moves")
-    stack.client.set_state("ingest__moves", instance["dag_run_id"], "stream", "failed")
+    set_state(stack.client, "ingest__moves", instance["dag_run_id"], "stream", "failed")
     assert wait_ended(stack.control("moves"), former.app_id, 60)
     outcome = read_outcome(stack.control("moves"), former.app_id)
     assert outcome is not None

@@ -22,6 +22,7 @@ from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 from tests.support.airflow.real_stack import USERS, Stack, request_until_taken
+from tests.support.airflow.run_views import set_state, wait_run, xcoms
 from tests.support.airflow.stack_folder import HASTY
 from tests.support.kafka.makers import topic_maker
 from tests.support.tables.landed import GOOD, Landed, send
@@ -151,7 +152,7 @@ def test_refused_late_marked_own_cleared_or_overtaken_approvals_apply_nothing(da
 
     damaged.lose(SECOND_LOSS)
     damaged.answer(refused, approve=False)
-    client.set_state("recover", marked, "repair", "success")
+    set_state(client, "recover", marked, "repair", "success")
     damaged.answer(own, approve=True, user="ada")
     damaged.answer(overtaken, approve=True)
     damaged.clear(cleared)
@@ -185,13 +186,13 @@ def test_an_approved_plan_is_applied_once_however_often_it_is_given(damaged: Dam
     damaged.answer(run_id, approve=True)
     with pytest.raises(AirflowAnswerError, match="409"):
         damaged.answer(run_id, approve=True)
-    state = client.wait_run("recover", run_id, TASKS_SECONDS)
+    state = wait_run(client, "recover", run_id, TASKS_SECONDS)
     assert state == "success", damaged.story(run_id)
     assert damaged.kinds() == ["skip", "skip"]
     (incident,) = read_incidents(damaged.stack.control("records"))
     assert (incident.asked_by, incident.approved_by) == ("ada", "bob")
     assert [(lost.start, lost.end) for lost in incident.loses] == [(LANDED, SECOND_LOSS)]
-    assert client.xcoms("recover", run_id, "prove")["return_value"]["missing"] == 0
+    assert xcoms(client, "recover", run_id, "prove")["return_value"]["missing"] == 0
 
     damaged.clear(run_id)
     damaged.wait(run_id, "repair", "failed")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.support.airflow.run_views import wait_run, xcoms
 from tests.support.waiting import HANGS_SECONDS, wait_until
 
 from lakebound.control.ports import free_port, is_open
@@ -84,8 +85,8 @@ def run_a_dag(airflow: Airflow) -> None:
         wait_until(lambda: "hello" in client.dags(), 60, "the DAG")
         client.unpause("hello")
         run_id = client.trigger("hello", {"whom": "lake"})
-        assert client.wait_run("hello", run_id, HANGS_SECONDS) == "success", client.log("hello", run_id, "say")
+        assert wait_run(client, "hello", run_id, HANGS_SECONDS) == "success", client.log("hello", run_id, "say")
         assert client.task_instances("hello", run_id)[0]["state"] == "success"
-        assert client.xcoms("hello", run_id, "say") == {"return_value": 7}
+        assert xcoms(client, "hello", run_id, "say") == {"return_value": 7}
         assert "hello lake" in client.log("hello", run_id, "say")
         assert client.import_errors() == []

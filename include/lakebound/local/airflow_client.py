@@ -9,10 +9,7 @@ from urllib.parse import quote
 import httpx
 from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
 
-from lakebound.control.processes import wait_until
 from lakebound.errors import LakeboundError
-
-FINAL_STATES = frozenset({"success", "failed"})
 
 JsonBody = dict[str, Any]
 
@@ -138,19 +135,6 @@ class AirflowClient:
         """Return one run."""
         return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
 
-    def wait_run(self, dag_id: str, run_id: str, deadline_seconds: float) -> str:
-        """Return the final state of a run, ``success`` or ``failed``.
-
-        Raises:
-            DeadlineExceededError: It has not ended in time.
-        """
-
-        def final_state() -> str | None:
-            state = str(self.run(dag_id, run_id)["state"])
-            return state if state in FINAL_STATES else None
-
-        return wait_until(final_state, deadline_seconds, f"the end of {dag_id} {run_id}", poll_seconds=0.5) or ""
-
     def task_instances(self, dag_id: str, run_id: str) -> list[JsonBody]:
         """Return the task instances of a run, with ``state`` and ``try_number``."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
@@ -160,11 +144,6 @@ class AirflowClient:
         """Clear tasks of a run, as a person does in the UI: what runs is ended, and they run again."""
         body = {"dry_run": False, "dag_run_id": run_id, "task_ids": task_ids, "only_failed": False}
         self._send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", json=body)
-
-    def set_state(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-        """Mark a task of a run as ``success`` or ``failed``, as a person does in the UI."""
-        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
-        self._send("PATCH", path, json={"new_state": state})
 
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Make a pool; one of that name which is there is left as it is.
@@ -192,12 +171,6 @@ class AirflowClient:
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/logs/{try_number}"
         content = self._get(path, map_index=map_index, full_content=True)["content"]
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
-
-    def xcoms(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
-        """Return the XCom values of a task, by key."""
-        path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/xcomEntries"
-        keys = [entry["key"] for entry in self._all(path, "xcom_entries")]
-        return {key: self._get(f"{path}/{quote(key)}")["value"] for key in keys}
 
     def _set_paused(self, dag_id: str, paused: bool) -> None:
         self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused}, params={"update_mask": "is_paused"})
