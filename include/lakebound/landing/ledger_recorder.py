@@ -22,6 +22,7 @@ from lakebound.control.recent_ledger import (
     read_recent_ledger,
     write_recent_ledger,
 )
+from lakebound.landing.recorder import Recorder
 from lakebound.ledger.entry import Offsets, common
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ _EVERY_SECONDS = 10.0
 _EVERY_SECONDS_IN_A_STORE = 60.0
 
 
-class LedgerRecorder:
+class LedgerRecorder(Recorder):
     """The newest batches. ``hold`` and ``add`` are for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
     def __init__(
@@ -39,18 +40,18 @@ class LedgerRecorder:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("the newest batches")
         self._control = control
         self._clock = clock
         self._monotonic = monotonic
         self._every = _EVERY_SECONDS_IN_A_STORE if control.is_shared else _EVERY_SECONDS
         self._noting = threading.Lock()
-        self._writing = threading.Lock()
         self._batches: deque[LandedBatch] = deque(maxlen=MOST_BATCHES)
         self._coverages: tuple[Offsets, ...] = ()
         self._seen: Mapping[str, TableProgress] = {}
         self._earlier: tuple[LandedBatch, ...] | None = None
         self._written_at = monotonic()
-        self._has_more = self._is_closed = self._is_failing = False
+        self._has_more = False
 
     def hold(self, coverages: Sequence[Offsets]) -> None:
         """Note what each table holds before the first batch, which may be long in coming."""
@@ -88,28 +89,17 @@ class LedgerRecorder:
             self._write()
         self.close()
 
-    def close(self) -> None:
-        """Write nothing any more: another application has the lease."""
-        self._is_closed = True
-
     def _write(self) -> None:
-        if self._is_closed or not self._writing.acquire(timeout=1.0):
-            return
-        try:
-            with self._noting:
-                self._has_more, self._written_at = False, self._monotonic()
-                batches, coverages = tuple(self._batches), self._coverages
-            if self._earlier is None:
-                self._earlier = _earlier(self._control)
-            ledger = RecentLedger(self._clock(), _held_by_all(coverages), (*self._earlier, *batches))
-            write_recent_ledger(self._control, ledger)
-            self._is_failing = False
-        except Exception as exc:
-            if not self._is_failing:
-                log.warning("the newest batches cannot be written; this is tried again: %s: %s", type(exc).__name__, exc)
-            self._is_failing = self._has_more = True
-        finally:
-            self._writing.release()
+        if not self._guarded(self._write_batches):
+            self._has_more = True
+
+    def _write_batches(self) -> None:
+        with self._noting:
+            self._has_more, self._written_at = False, self._monotonic()
+            batches, coverages = tuple(self._batches), self._coverages
+        if self._earlier is None:
+            self._earlier = _earlier(self._control)
+        write_recent_ledger(self._control, RecentLedger(self._clock(), _held_by_all(coverages), (*self._earlier, *batches)))
 
 
 def _held_by_all(coverages: Sequence[Offsets]) -> Ranges:

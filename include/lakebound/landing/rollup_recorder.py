@@ -20,6 +20,7 @@ from lakebound.control.progress import Progress, TableProgress
 from lakebound.control.rollup_book import RollupBook
 from lakebound.control.rollups import TEN_SECONDS, Bucket, Figures, TableFigures, commonest
 from lakebound.control.status import waiting_records
+from lakebound.landing.recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ def figures_of_batch(
     )
 
 
-class RollupRecorder:
+class RollupRecorder(Recorder):
     """The figures of one application. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
     def __init__(
@@ -80,19 +81,17 @@ class RollupRecorder:
             clock: Returns the time, in epoch seconds.
             cpu_clock: Returns the CPU seconds that the application has used so far; None where nobody counts them.
         """
+        super().__init__("rollups")
         self._control = control
         self._clock = clock
         self._cpu_clock = cpu_clock
         self._cpu_seconds = 0.0
         self._cpu_counted_at = TEN_SECONDS.start_of(clock())
         self._counting = threading.Lock()
-        self._writing = threading.Lock()
         self._open = Bucket(TEN_SECONDS.start_of(clock()))
         self._over: list[Bucket] = []
         self._seen: dict[str, TableFigures] = {}
         self._book: RollupBook | None = None
-        self._is_closed = False
-        self._is_failing = False
 
     def add(self, figures: Figures, tables: Mapping[str, TableProgress]) -> None:
         """Count a batch.
@@ -108,29 +107,12 @@ class RollupRecorder:
 
     def tick(self, progress: Progress) -> None:
         """Note the lag, and write what is over; called about once a second by who has the lease."""
-        self._write(progress, is_last=False)
+        self._guarded(lambda: self._write_what_is_over(progress, is_last=False))
 
     def end(self, progress: Progress) -> None:
         """Write everything, and nothing any more afterwards."""
-        self._write(progress, is_last=True)
+        self._guarded(lambda: self._write_what_is_over(progress, is_last=True))
         self.close()
-
-    def close(self) -> None:
-        """Write nothing any more: another application has the lease."""
-        self._is_closed = True
-
-    def _write(self, progress: Progress, *, is_last: bool) -> None:
-        if self._is_closed or not self._writing.acquire(timeout=1.0):
-            return
-        try:
-            self._write_what_is_over(progress, is_last=is_last)
-            self._is_failing = False
-        except Exception as exc:
-            if not self._is_failing:
-                log.warning("rollups cannot be written; this is tried again: %s: %s", type(exc).__name__, exc)
-            self._is_failing = True
-        finally:
-            self._writing.release()
 
     def _write_what_is_over(self, progress: Progress, *, is_last: bool) -> None:
         lag_records = waiting_records(progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -16,9 +15,7 @@ from lakebound.control.quarantine_samples import (
     remove_samples,
     write_samples,
 )
-from lakebound.errors import LeaseLostError
-
-log = logging.getLogger(__name__)
+from lakebound.landing.recorder import Recorder
 
 _EVERY_SECONDS = 10.0
 _REMOVED_EVERY_SECONDS = 60.0
@@ -29,7 +26,7 @@ def _nobody_else() -> None:
     """Stand for the lease until there is one."""
 
 
-class SampleRecorder:
+class SampleRecorder(Recorder):
     """Samples of one application. ``add`` is for the stream's thread; ``tick``, ``end`` and ``close`` are for others."""
 
     def __init__(
@@ -47,16 +44,16 @@ class SampleRecorder:
             clock: Returns the time, in epoch seconds.
             monotonic: Returns seconds, of a clock that nobody sets.
         """
+        super().__init__("samples of the quarantine")
         self._control = control
         self._per_reason = per_reason
         self._clock = clock
         self._monotonic = monotonic
         self._check_lease: Callable[[], None] = _nobody_else
         self._noting = threading.Lock()
-        self._writing = threading.Lock()
         self._samples: Samples = ()
         self._written_at: float | None = None
-        self._has_begun = self._has_more = self._is_closed = self._is_failing = False
+        self._has_begun = self._has_more = False
 
     def guard(self, check_lease: Callable[[], None]) -> None:
         """Ask for the lease before each writing.
@@ -88,32 +85,20 @@ class SampleRecorder:
             self._write()
         self.close()
 
-    def close(self) -> None:
-        """Write nothing any more: another application has the lease."""
-        self._is_closed = True
-
     def _write(self) -> None:
-        if self._is_closed or not self._writing.acquire(timeout=1.0):
-            return
-        try:
-            self._check_lease()
-            if self._per_reason:
-                self._write_samples()
-            else:
-                remove_samples(self._control)
-                self._has_begun, self._written_at = True, self._monotonic()
-            self._is_failing = False
-        except LeaseLostError:
-            self.close()
-        except Exception as exc:
-            if not self._is_failing:
-                # No text of the error: that of a file which cannot be read may quote it.
-                log.warning("samples of the quarantine cannot be written; this is tried again: %s", type(exc).__name__)
-            self._is_failing = self._has_more = True
-        finally:
-            self._writing.release()
+        if not self._guarded(self._write_or_remove):
+            self._has_more = True
 
-    def _write_samples(self) -> None:
+    def _shown(self, error: Exception) -> str:
+        """Return no text of an error: that of a file which cannot be read may quote it."""
+        return type(error).__name__
+
+    def _write_or_remove(self) -> None:
+        self._check_lease()
+        if not self._per_reason:
+            remove_samples(self._control)
+            self._has_begun, self._written_at = True, self._monotonic()
+            return
         if not self._has_begun:
             self._begin()
         with self._noting:
