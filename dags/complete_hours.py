@@ -15,9 +15,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from lakebound_airflow.access import access_of
 from lakebound_airflow.assets import complete_hours_asset, hours_due_asset
-from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import START_DATE, pipeline_dag
 from lakebound_airflow.operators.complete_hours import AnnounceHourOperator, DueHoursOperator, RecordHoursOperator
 from lakebound_airflow.pipelines import valid_specs
 
@@ -28,17 +27,12 @@ for spec in valid_specs():
         continue
     tables = [table.id for table in spec.tables]
     with DAG(
-        dag_id=f"hours__{spec.pipeline}",
+        **pipeline_dag("hours", spec, __doc__, **RETRIES),
         description=f"Announces complete hours of the tables of {spec.pipeline}",
-        doc_md=describe(__doc__, spec),
         schedule=[hours_due_asset(spec.pipeline)],
         start_date=START_DATE,
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        default_args={**TASK_DEFAULTS, **RETRIES},
-        tags=tags("hours", spec),
-        access_control=access_of(spec),
         params={
             "table": Param(None, type=["null", "string"], enum=[None, *tables], title="Table", section="Announce again"),
             "hours": Param(

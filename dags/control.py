@@ -17,23 +17,17 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, Param
 
-from lakebound_airflow.access import access_of
-from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import START_DATE, pipeline_dag
 from lakebound_airflow.operators.control import ACTIONS, ControlOperator
 from lakebound_airflow.pipelines import valid_specs
 
 for spec in valid_specs():
     with DAG(
-        dag_id=f"control__{spec.pipeline}",
+        **pipeline_dag("control", spec, __doc__),
         description=f"Starts, stops, restarts or holds {spec.pipeline}",
-        doc_md=describe(__doc__, spec),
         schedule=None,
         start_date=START_DATE,
-        catchup=False,
         is_paused_upon_creation=False,
-        default_args=TASK_DEFAULTS,
-        tags=tags("control", spec),
-        access_control=access_of(spec),
         params={
             "action": Param(
                 "restart",

@@ -16,25 +16,19 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from lakebound.control.crash_loop import failed_runs_limit
-from lakebound_airflow.access import access_of
-from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import START_DATE, pipeline_dag
 from lakebound_airflow.operators.guard import CrashLoopGuard
 from lakebound_airflow.operators.stream import StreamOperator
 from lakebound_airflow.pipelines import valid_specs
 
 for spec in valid_specs():
     with DAG(
-        dag_id=f"ingest__{spec.pipeline}",
+        **pipeline_dag("ingest", spec, __doc__),
         description=spec.description or f"Lands {', '.join(spec.topics)}",
-        doc_md=describe(__doc__, spec),
         schedule="@continuous" if spec.runs_continuously else spec.schedule,
         start_date=START_DATE,
-        catchup=False,
         max_active_runs=1,
         max_consecutive_failed_dag_runs=failed_runs_limit(spec.limits.max_failed_starts),
-        default_args=TASK_DEFAULTS,
-        tags=tags("ingest", spec),
-        access_control=access_of(spec),
     ):
         stream = StreamOperator(task_id="stream", pipeline=spec.pipeline)
         guard = CrashLoopGuard(

@@ -14,9 +14,8 @@ from datetime import timedelta
 from airflow.sdk import DAG, AssetOrTimeSchedule, DeltaTriggerTimetable
 
 from lakebound.spec.maintenance import MAINTENANCE_POOL
-from lakebound_airflow.access import access_of
 from lakebound_airflow.assets import maintained_asset, maintenance_asset
-from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import START_DATE, pipeline_dag
 from lakebound_airflow.operators.maintain import MaintainOperator, PlanMaintenanceOperator
 from lakebound_airflow.pipelines import valid_specs
 
@@ -26,17 +25,12 @@ for spec in valid_specs():
         continue
     due = maintenance_asset(spec.pipeline, spec.main_table.id, every_commits=policy.every_commits)
     with DAG(
-        dag_id=f"maintain__{spec.pipeline}",
+        **pipeline_dag("maintain", spec, __doc__),
         description=f"Compacts, expires and cleans up the tables of {spec.pipeline}",
-        doc_md=describe(__doc__, spec),
         schedule=AssetOrTimeSchedule(timetable=DeltaTriggerTimetable(timedelta(seconds=policy.every_seconds)), assets=[due]),
         start_date=START_DATE,
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        default_args=TASK_DEFAULTS,
-        tags=tags("maintain", spec),
-        access_control=access_of(spec),
     ):
         plan = PlanMaintenanceOperator(task_id="plan", pipeline=spec.pipeline, pool=MAINTENANCE_POOL)
         run = MaintainOperator(

@@ -11,8 +11,7 @@ from zlib import crc32
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param
 
-from lakebound_airflow.access import access_of
-from lakebound_airflow.defaults import TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import pipeline_dag
 from lakebound_airflow.operators.prove import ProveOperator
 from lakebound_airflow.pipelines import valid_specs
 
@@ -21,16 +20,11 @@ for spec in valid_specs():
     # up for the hour before a pipeline was there.
     minute = crc32(spec.pipeline.encode()) % 60
     with DAG(
-        dag_id=f"prove__{spec.pipeline}",
+        **pipeline_dag("prove", spec, __doc__),
         description=f"Proves that {spec.pipeline} landed every record exactly once",
-        doc_md=describe(__doc__, spec),
         schedule=CronTriggerTimetable(f"{minute} * * * *", timezone="UTC", run_immediately=timedelta(minutes=2)),
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        default_args=TASK_DEFAULTS,
-        tags=tags("prove", spec),
-        access_control=access_of(spec),
         params={"deep": Param(False, type="boolean", title="Deep", description_md="Check the rows, not only the ledgers.")},
     ):
         ProveOperator(task_id="prove", pipeline=spec.pipeline)

@@ -15,9 +15,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from lakebound_airflow.access import access_of
 from lakebound_airflow.assets import validated_asset, validation_asset
-from lakebound_airflow.defaults import START_DATE, TASK_DEFAULTS, describe, tags
+from lakebound_airflow.defaults import START_DATE, pipeline_dag
 from lakebound_airflow.operators.validate import ValidateOperator
 from lakebound_airflow.pipelines import expectations_of, valid_specs
 
@@ -29,17 +28,12 @@ for spec in valid_specs():
     suites = sorted({one.suite for one in expected.expectations})
     due = validation_asset(spec.pipeline, spec.tables[0].id, every_seconds=expected.every_seconds)
     with DAG(
-        dag_id=f"validate__{spec.pipeline}",
+        **pipeline_dag("validate", spec, __doc__),
         description=f"Validates the rows that landed in the tables of {spec.pipeline}",
-        doc_md=describe(__doc__, spec),
         schedule=[due],
         start_date=START_DATE,
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        default_args=TASK_DEFAULTS,
-        tags=tags("validate", spec),
-        access_control=access_of(spec),
         params={
             "table": Param(
                 None, type=["null", "string"], enum=[None, *tables], title="Table", section="Validate a range again"

@@ -8,9 +8,29 @@ from typing import Any
 from lakebound.plain_text import markdown_text
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import has_both_ends
+from lakebound_airflow.access import access_of
 
 START_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 TASK_DEFAULTS: dict[str, Any] = {"owner": "lakebound", "retries": 0}
+
+
+def pipeline_dag(purpose: str, spec: PipelineSpec, doc: str | None, **task_defaults: Any) -> dict[str, Any]:
+    """Return the arguments that the DAGs of a pipeline have in common.
+
+    Args:
+        purpose: What the DAG is for; its id begins with it.
+        spec: The pipeline.
+        doc: The docstring of the DAG file.
+        **task_defaults: Of its tasks, beside those of all DAGs.
+    """
+    return {
+        "dag_id": f"{purpose}__{spec.pipeline}",
+        "doc_md": describe(doc, spec),
+        "catchup": False,
+        "default_args": TASK_DEFAULTS | task_defaults,
+        "tags": tags(purpose, spec),
+        "access_control": access_of(spec),
+    }
 
 
 def tags(purpose: str, spec: PipelineSpec) -> list[str]:
