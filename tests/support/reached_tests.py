@@ -17,9 +17,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import grimp
 
+from lakebound.formats.schemas import SchemaKind
 from lakebound.spec.table_format import TABLE_FORMATS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -102,6 +104,8 @@ class Reach:
         for folder in FOLDERS_OF_KINDS:
             for kind in self._graph.find_children(folder):
                 self._graph.add_import(importer=folder, imported=kind)
+        for kind in get_args(SchemaKind):  # found by their names, as the folders above
+            self._graph.add_import(importer="lakebound.formats.kinds", imported=f"lakebound.formats.{kind}.schema_reader")
         sources = dict(_sources())
         for name, file in sources.items():
             for used in _per_format(file.read_text(encoding="utf-8")):

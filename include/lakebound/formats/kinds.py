@@ -5,9 +5,9 @@ A format is a frozen value that can be pickled, so that each of Spark's executor
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Protocol, cast
 
 import pyarrow as pa
@@ -64,17 +64,9 @@ class JsonFormat:
         return ConnectDecoder(self.columns, decoder) if self.is_connects else decoder
 
 
-_READERS: dict[SchemaKind, str] = {
-    "avro": "lakebound.formats.avro.schema_reader",
-    "json_schema": "lakebound.formats.json_schema.schema_reader",
-    "protobuf": "lakebound.formats.protobuf.schema_reader",
-}
-"""Modules of the formats that have schemas; each is a ``SchemaReader``. Imported when first used: some take long."""
-
-
 def schema_reader(kind: SchemaKind) -> SchemaReader:
-    """Return what knows the schemas of a format."""
-    return cast(SchemaReader, importlib.import_module(_READERS[kind]))
+    """Return what knows the schemas of a format: ``schema_reader`` in its folder, imported when first used."""
+    return cast(SchemaReader, import_module(f"lakebound.formats.{kind}.schema_reader"))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lakebound.formats.contract import Decoded
 
 SchemaKind = Literal["avro", "protobuf", "json_schema"]
-"""Formats whose values have a schema of their own."""
+"""Formats whose values have a schema of their own; each has a folder of its name beside this module."""
 SchemaId = int | str
 """What a record says of its schema: a registry's number, or its GUID."""
 

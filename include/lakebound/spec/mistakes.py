@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from lakebound.formats.schemas import SchemaKind
 from lakebound.spec import ways_out
 from lakebound.spec.client_settings import refused_setting
 from lakebound.spec.pipeline import PipelineSpec
@@ -33,8 +34,8 @@ _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
 )
 # Of `value` and `key`, by their format: they appear in Pydantic's locations, but not in the YAML.
-_TAGS = ("json", "avro", "protobuf", "json_schema", "string", "bytes")
-_FORMATS = {"value": "json, avro, protobuf, json_schema, string or bytes", "key": "json, string or bytes"}
+_TAGS = ("json", *get_args(SchemaKind), "string", "bytes")
+_FORMATS = {"value": f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}", "key": "json, string or bytes"}
 _SHAPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
