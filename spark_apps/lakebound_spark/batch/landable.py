@@ -18,18 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DateType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.to_topics.messages import JSON_COLUMN
@@ -40,15 +29,15 @@ from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.column_names import column_named
 
 _FIRST_DAY, _LAST_DAY = FIRST_MS // 86_400_000, LAST_MS // 86_400_000
-_LEAST: dict[type[DataType] | type[None], int] = {IntegerType: -(2**31), LongType: -(2**63)}
+_LEAST: dict[type[T.DataType] | type[None], int] = {T.IntegerType: -(2**31), T.LongType: -(2**63)}
 
-Test = Callable[[Column, DataType], Column | None]
+Test = Callable[[Column, T.DataType], Column | None]
 """Returns the condition that a value is not as it should be; None for a type that is always as it should be.
 
 It is asked about values that have none inside, and about maps as a whole."""
 
 
-def some_value(value: Column, kind: DataType, test: Test) -> Column | None:
+def some_value(value: Column, kind: T.DataType, test: Test) -> Column | None:
     """Return the condition that a value, or any inside of it, fails the test; None where none can.
 
     Args:
@@ -56,19 +45,19 @@ def some_value(value: Column, kind: DataType, test: Test) -> Column | None:
         kind: Its type.
         test: For values that have none inside, and for maps.
     """
-    if isinstance(kind, StructType):
+    if isinstance(kind, T.StructType):
         inside = [some_value(value.getField(field.name), field.dataType, test) for field in kind.fields]
         return any_of([condition for condition in inside if condition is not None])
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, T.ArrayType):
         return _some_element(value, kind.elementType, test)
-    if isinstance(kind, MapType):
+    if isinstance(kind, T.MapType):
         of_keys = _some_element(F.map_keys(value), kind.keyType, test)
         of_values = _some_element(F.map_values(value), kind.valueType, test)
         return any_of([condition for condition in (of_keys, of_values, test(value, kind)) if condition is not None])
     return test(value, kind)
 
 
-def some_field(record: Column, schema: StructType, test: Test) -> Column | None:
+def some_field(record: Column, schema: T.StructType, test: Test) -> Column | None:
     """Return the condition that a value of a record's fields fails the test; None where none can.
 
     Args:
@@ -85,12 +74,12 @@ def any_of(conditions: Sequence[Column]) -> Column | None:
     return reduce(or_, conditions) if conditions else None
 
 
-def outside_years(value: Column, kind: DataType) -> Column | None:
+def outside_years(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test``: a date or time is outside of the years 1 to 9999."""
     # Not literals of Python's dates: on their way through Java they change by two days, by the Julian calendar.
-    if isinstance(kind, DateType):
+    if isinstance(kind, T.DateType):
         first, last = F.date_from_unix_date(F.lit(_FIRST_DAY)), F.date_from_unix_date(F.lit(_LAST_DAY))
-    elif isinstance(kind, TimestampType | TimestampNTZType):
+    elif isinstance(kind, T.TimestampType | T.TimestampNTZType):
         first = F.timestamp_micros(F.lit(FIRST_MS * 1000)).cast(kind)
         last = F.timestamp_micros(F.lit(LAST_MS * 1000 + 999)).cast(kind)
     else:
@@ -98,9 +87,9 @@ def outside_years(value: Column, kind: DataType) -> Column | None:
     return (value < first) | (value > last)
 
 
-def not_text(value: Column, kind: DataType) -> Column | None:
+def not_text(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test``: a text is not UTF-8."""
-    return ~F.is_valid_utf8(value) if isinstance(kind, StringType) else None
+    return ~F.is_valid_utf8(value) if isinstance(kind, T.StringType) else None
 
 
 class Bound(Protocol):
@@ -185,7 +174,7 @@ class LandableCheck:
 
 
 def make_check(
-    output: StructType, layouts: Collection[FileLayout], *, has_transform: bool, bounds: Sequence[Bound] = ()
+    output: T.StructType, layouts: Collection[FileLayout], *, has_transform: bool, bounds: Sequence[Bound] = ()
 ) -> LandableCheck:
     """Return the check of a pipeline's output.
 
@@ -205,7 +194,7 @@ def make_check(
     return LandableCheck(has_transform, tuple(truncations), tuple(bounds))
 
 
-def _some_element(values: Column, kind: DataType, test: Test) -> Column | None:
+def _some_element(values: Column, kind: T.DataType, test: Test) -> Column | None:
     if some_value(F.lit(None), kind, test) is None:
         return None
     return F.exists(values, lambda item: F.coalesce(cast(Column, some_value(item, kind, test)), F.lit(False)))

@@ -13,21 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FractionalType,
-    IntegralType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from lakebound.landing.direct_read import RecordColumns
 from lakebound.ledger.marks import NextOffsets
@@ -39,16 +25,16 @@ from lakebound_spark.batch.quiet_spark import without_quotes
 
 log = logging.getLogger(__name__)
 
-_PLAIN: tuple[tuple[type[DataType], Any], ...] = (
-    (DecimalType, 0),  # the one number that each decimal has
-    (IntegralType, 1),
-    (FractionalType, 1.0),
-    (StringType, "1"),
-    (BooleanType, True),
-    (BinaryType, "MQ=="),
-    (DateType, "2000-01-01"),
-    (TimestampType, "2000-01-01T00:00:00Z"),
-    (TimestampNTZType, "2000-01-01T00:00:00"),
+_PLAIN: tuple[tuple[type[T.DataType], Any], ...] = (
+    (T.DecimalType, 0),  # the one number that each decimal has
+    (T.IntegralType, 1),
+    (T.FractionalType, 1.0),
+    (T.StringType, "1"),
+    (T.BooleanType, True),
+    (T.BinaryType, "MQ=="),
+    (T.DateType, "2000-01-01"),
+    (T.TimestampType, "2000-01-01T00:00:00Z"),
+    (T.TimestampNTZType, "2000-01-01T00:00:00"),
 )
 """A value of each type that functions most likely take, such as a number in a text."""
 
@@ -58,11 +44,11 @@ class Rehearsal:
 
     def __init__(
         self,
-        value: StructType | None,
+        value: T.StructType | None,
         topic: str,
         decode: RowDecoder,
         transform: LocalTransform,
-        key: StructType | None = None,
+        key: T.StructType | None = None,
     ) -> None:
         """Do nothing yet.
 
@@ -94,13 +80,13 @@ class Rehearsal:
         return rows
 
 
-def made_up(kind: DataType) -> Any:
+def made_up(kind: T.DataType) -> Any:
     """Return a plain value of a type, as JSON has it: of a struct every field, of an array and a map one element."""
-    if isinstance(kind, StructType):
+    if isinstance(kind, T.StructType):
         return {field.name: made_up(field.dataType) for field in kind.fields}
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, T.ArrayType):
         return [made_up(kind.elementType)]
-    if isinstance(kind, MapType):
+    if isinstance(kind, T.MapType):
         return {"1": made_up(kind.valueType)}
     return next((value for known, value in _PLAIN if isinstance(kind, known)), None)
 

@@ -14,26 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from lakebound_spark.batch.local_relation import LocalRelations, arrow_of
 from lakebound_spark.batch.spark_objects import items_of, spark_objects
@@ -46,19 +27,19 @@ _FOUND = "_lakebound_found"
 _SIDES = ("LEFT OUTER", "RIGHT OUTER")
 _KEY_TYPES = frozenset({"string", "tinyint", "smallint", "int", "bigint", "date"})
 """Of which two values are equal where their bytes are. A string with a collation has another name."""
-_COLUMN_TYPES: tuple[type[DataType], ...] = (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    TimestampNTZType,
-    TimestampType,
+_COLUMN_TYPES: tuple[type[T.DataType], ...] = (
+    T.BinaryType,
+    T.BooleanType,
+    T.ByteType,
+    T.DateType,
+    T.DecimalType,
+    T.DoubleType,
+    T.FloatType,
+    T.IntegerType,
+    T.LongType,
+    T.ShortType,
+    T.TimestampNTZType,
+    T.TimestampType,
 )
 
 
@@ -147,15 +128,15 @@ def _maps_of(session: SparkSession, table: Any, key: int) -> Any | None:
     plan = spark.new_project(spark.to_seq([*columns, place]), table)
     frame = DataFrame(spark.datasets.ofRows(session._jsparkSession, plan), session)
     types = [field.dataType for field in frame.schema][:-1]
-    if not all(kind == StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
+    if not all(kind == T.StringType() or isinstance(kind, _COLUMN_TYPES) for kind in types):
         return None
     names = [f"c{number}" for number in range(len(types))]
     rows = arrow_of(frame).rename_columns([*names, "place"])
     rows = rows.filter(pc.is_valid(rows[names[key]])).sort_by("place").combine_chunks()
     if rows.nbytes > _MOST_BYTES or pc.count_distinct(rows[names[key]]).as_py() < rows.num_rows:
         return None
-    row_type = StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
-    schema = StructType([StructField("maps", ArrayType(MapType(types[key], row_type, False), False))])
+    row_type = T.StructType([T.StructField(name, kind) for name, kind in zip(names, types, strict=True)])
+    schema = T.StructType([T.StructField("maps", T.ArrayType(T.MapType(types[key], row_type, False), False))])
     made = LocalRelations(schema)(session, pa.table({"maps": _array_of_maps(rows, names, key, count)}))
     literal = made._jdf.queryExecution().analyzed()
     return expressions.Literal(literal.data().apply(0).getArray(0), literal.output().apply(0).dataType())

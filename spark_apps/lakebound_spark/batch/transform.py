@@ -13,16 +13,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from lakebound.errors import TransformRefusedError, TransformSettingsError
 from lakebound.first_line import first_line
@@ -37,16 +28,18 @@ Transform = Callable[[DataFrame], DataFrame]
 References = Callable[[], Mapping[str, DataFrame]]
 """Returns the reference data of the present batch, by name."""
 
-KAFKA_SCHEMA = StructType(
+KAFKA_SCHEMA = T.StructType(
     [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
-        StructField("headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))),
+        T.StructField("key", T.BinaryType()),
+        T.StructField("value", T.BinaryType()),
+        T.StructField("topic", T.StringType()),
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("offset", T.LongType()),
+        T.StructField("timestamp", T.TimestampType()),
+        T.StructField("timestampType", T.IntegerType()),
+        T.StructField(
+            "headers", T.ArrayType(T.StructType([T.StructField("key", T.StringType()), T.StructField("value", T.BinaryType())]))
+        ),
     ]
 )
 _ACTION = "lakebound: an action on the records of a transform"
@@ -224,11 +217,11 @@ def _planned(spec: PipelineSpec, transform: Transform, records: DataFrame) -> Da
     return output
 
 
-def _made_up(session: SparkSession, schema: StructType, count: int) -> DataFrame:
+def _made_up(session: SparkSession, schema: T.StructType, count: int) -> DataFrame:
     """Return so many records of nulls."""
     return session.range(count).select(F.lit(None).cast(schema).alias("record")).select("record.*")
 
 
-def _unreadable(session: SparkSession, schema: StructType) -> DataFrame:
+def _unreadable(session: SparkSession, schema: T.StructType) -> DataFrame:
     """Return a record whose reading raises, so that an action on it is seen, whatever it asks for."""
     return _made_up(session, schema, 1).where(F.raise_error(F.lit(_ACTION)).isNull())

@@ -22,20 +22,7 @@ from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from lakebound_spark.batch.landable import Test, any_of, some_field
 
@@ -59,18 +46,18 @@ def half_character(text: Column) -> Column:
     return text.contains(_ESCAPE) & text.rlike(_ESCAPED_HALF) & text.rlike(_HALF)
 
 
-def decoded_type(kind: DataType) -> DataType:
+def decoded_type(kind: T.DataType) -> T.DataType:
     """Return the type that a value is decoded as: its own, with INT in place of TINYINT."""
-    return _nullable(kind, lambda leaf: IntegerType() if isinstance(leaf, ByteType) else leaf)
+    return _nullable(kind, lambda leaf: T.IntegerType() if isinstance(leaf, T.ByteType) else leaf)
 
 
-def as_named(value: Column, kind: DataType) -> Column:
+def as_named(value: Column, kind: T.DataType) -> Column:
     """Return a value that was decoded as ``decoded_type`` in the type that the schema names."""
     named = _nullable(kind, lambda leaf: leaf)
     return value if decoded_type(kind) == named else value.try_cast(named)
 
 
-def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Column, Column]]:
+def changes(body: Column, schema: T.StructType, text: Column) -> Iterator[tuple[Column, Column]]:
     """Yield the conditions that Spark changed a value of a record, each with what it did in words.
 
     Args:
@@ -90,56 +77,56 @@ def changes(body: Column, schema: StructType, text: Column) -> Iterator[tuple[Co
         yield from _strange_texts(schema, text, kind, suspected, tests)
 
 
-def _nullable(kind: DataType, leaf: Callable[[DataType], DataType]) -> DataType:
+def _nullable(kind: T.DataType, leaf: Callable[[T.DataType], T.DataType]) -> T.DataType:
     """Return the type with every part nullable; ``leaf`` says what becomes of a type that has none inside."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, _nullable(field.dataType, leaf)) for field in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType, leaf))
-    if isinstance(kind, MapType):
-        return MapType(_nullable(kind.keyType, leaf), _nullable(kind.valueType, leaf))
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(field.name, _nullable(field.dataType, leaf)) for field in kind.fields])
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_nullable(kind.elementType, leaf))
+    if isinstance(kind, T.MapType):
+        return T.MapType(_nullable(kind.keyType, leaf), _nullable(kind.valueType, leaf))
     return leaf(kind)
 
 
-def _outside_byte(value: Column, kind: DataType) -> Column | None:
+def _outside_byte(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test`` of values in their decoded type: a TINYINT is none."""
-    return (value < -128) | (value > 127) if isinstance(kind, ByteType) else None
+    return (value < -128) | (value > 127) if isinstance(kind, T.ByteType) else None
 
 
-def _infinity_in_quotes(value: Column, kind: DataType) -> Column | None:
+def _infinity_in_quotes(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test``: a text is what Spark makes of a number beyond DOUBLE."""
-    return value.isin('"Infinity"', '"-Infinity"') if isinstance(kind, StringType) else None
+    return value.isin('"Infinity"', '"-Infinity"') if isinstance(kind, T.StringType) else None
 
 
-def _key_twice(value: Column, kind: DataType) -> Column | None:
+def _key_twice(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test``: a map has a key twice."""
     keys = F.map_keys(value)
-    return F.size(keys) != F.size(F.array_distinct(keys)) if isinstance(kind, MapType) else None
+    return F.size(keys) != F.size(F.array_distinct(keys)) if isinstance(kind, T.MapType) else None
 
 
-def _long_number(value: Column, kind: DataType) -> Column | None:
+def _long_number(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test`` of times decoded as text: a number that is no second of the years 1 to 9999."""
-    return value.rlike("^-?[0-9]{13,}$") if isinstance(kind, StringType) else None
+    return value.rlike("^-?[0-9]{13,}$") if isinstance(kind, T.StringType) else None
 
 
-def _no_day(value: Column, kind: DataType) -> Column | None:
+def _no_day(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test`` of times decoded as text: neither a number nor a text that begins with a year."""
-    return ~value.rlike(rf"^{_BLANKS}[+-]?[0-9]{{4}}|^-?[0-9]+$") if isinstance(kind, StringType) else None
+    return ~value.rlike(rf"^{_BLANKS}[+-]?[0-9]{{4}}|^-?[0-9]+$") if isinstance(kind, T.StringType) else None
 
 
-def _with_comma(value: Column, kind: DataType) -> Column | None:
+def _with_comma(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test`` of numbers decoded as text: Spark would leave out a comma."""
-    return value.contains(",") if isinstance(kind, StringType) else None
+    return value.contains(",") if isinstance(kind, T.StringType) else None
 
 
-def _no_plain_day(value: Column, kind: DataType) -> Column | None:
+def _no_plain_day(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test`` of dates decoded as text: something else than year, month and day, perhaps with a time."""
-    return ~value.rlike(_DAY) if isinstance(kind, StringType) else None
+    return ~value.rlike(_DAY) if isinstance(kind, T.StringType) else None
 
 
-_AS_TEXT: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] = (
+_AS_TEXT: tuple[tuple[type[T.DataType], str, tuple[tuple[Test, str], ...]], ...] = (
     (
-        TimestampType,
+        T.TimestampType,
         r"""-?[0-9]{13}|["'](?!\s*[0-9]{4})""",
         (
             (_long_number, "a time is a number that is not in seconds; it looks like milliseconds, or finer"),
@@ -147,12 +134,12 @@ _AS_TEXT: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] =
         ),
     ),
     (
-        DateType,
+        T.DateType,
         r"""["'](?![0-9]{4}-[0-9]{1,2}-[0-9]{1,2}["'])""",
         ((_no_plain_day, "a date is not written as year, month and day"),),
     ),
     (
-        DecimalType,
+        T.DecimalType,
         r"""["'][^"'\\]*[,\\]""",
         ((_with_comma, "a number in a text has a comma, which may be a decimal point"),),
     ),
@@ -161,11 +148,11 @@ _AS_TEXT: tuple[tuple[type[DataType], str, tuple[tuple[Test, str], ...]], ...] =
 
 
 def _strange_texts(
-    schema: StructType, text: Column, kind: type[DataType], suspected: str, tests: tuple[tuple[Test, str], ...]
+    schema: T.StructType, text: Column, kind: type[T.DataType], suspected: str, tests: tuple[tuple[Test, str], ...]
 ) -> Iterator[tuple[Column, Column]]:
     """Yield the condition that a value fails a test, and which. Where it may, its type's values are decoded again, as text."""
-    as_text, tested = _as_text(schema, kind, StringType()), _as_text(schema, kind, BinaryType())
-    if not isinstance(as_text, StructType) or not isinstance(tested, StructType):
+    as_text, tested = _as_text(schema, kind, T.StringType()), _as_text(schema, kind, T.BinaryType())
+    if not isinstance(as_text, T.StructType) or not isinstance(tested, T.StructType):
         return
     suspect = _suspect(as_text, suspected, text)
     times = F.from_json(text, as_text)
@@ -180,7 +167,7 @@ def _strange_texts(
         yield (strange if suspect is None else suspect & strange), first_told
 
 
-def _as_text(kind: DataType, wanted: type[DataType], key: DataType) -> DataType | None:
+def _as_text(kind: T.DataType, wanted: type[T.DataType], key: T.DataType) -> T.DataType | None:
     """Return a type with its values of the wanted type alone, as text; None where it has none.
 
     Args:
@@ -189,21 +176,21 @@ def _as_text(kind: DataType, wanted: type[DataType], key: DataType) -> DataType 
         key: The type of the keys of maps. To be decoded they are text; of another type they are not taken for values.
     """
     if isinstance(kind, wanted):
-        return StringType()
-    if isinstance(kind, StructType):
+        return T.StringType()
+    if isinstance(kind, T.StructType):
         inside = [(field.name, _as_text(field.dataType, wanted, key)) for field in kind.fields]
-        fields = [StructField(name, found) for name, found in inside if found is not None]
-        return StructType(fields) if fields else None
-    if isinstance(kind, ArrayType):
+        fields = [T.StructField(name, found) for name, found in inside if found is not None]
+        return T.StructType(fields) if fields else None
+    if isinstance(kind, T.ArrayType):
         element = _as_text(kind.elementType, wanted, key)
-        return None if element is None else ArrayType(element)
-    if isinstance(kind, MapType):
+        return None if element is None else T.ArrayType(element)
+    if isinstance(kind, T.MapType):
         value = _as_text(kind.valueType, wanted, key)
-        return None if value is None else MapType(key, value)
+        return None if value is None else T.MapType(key, value)
     return None
 
 
-def _suspect(fields: StructType, suspected: str, text: Column) -> Column | None:
+def _suspect(fields: T.StructType, suspected: str, text: Column) -> Column | None:
     """Return a condition that all records meet in which a value begins so, and few others: it saves decoding these again.
 
     None where a name does not tell the value.
@@ -216,12 +203,12 @@ def _suspect(fields: StructType, suspected: str, text: Column) -> Column | None:
     return reduce(or_, (text.rlike(pattern) for pattern in patterns), text.contains(_ESCAPE))
 
 
-def _names_of(fields: StructType) -> set[str] | None:
+def _names_of(fields: T.StructType) -> set[str] | None:
     """Return the names of all these values; None where a name does not tell them: elements of lists and maps have none."""
     names: set[str] = set()
     for field in fields.fields:
-        inside = _names_of(field.dataType) if isinstance(field.dataType, StructType) else {field.name}
-        if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, ArrayType | MapType):
+        inside = _names_of(field.dataType) if isinstance(field.dataType, T.StructType) else {field.name}
+        if inside is None or not _PLAIN_NAME.fullmatch(field.name) or isinstance(field.dataType, T.ArrayType | T.MapType):
             return None
         names |= inside
     return names

@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    DataType,
-    DoubleType,
-    FloatType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types as T
 
 from lakebound.spec.input_columns import VALUE_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
@@ -72,7 +65,9 @@ def make_spark_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Spar
         return SparkDecoder((located, (*kept, *together(own, key, headers))))
     assert schema is not None
     corrupt = _unused_name(schema)
-    relaxed = StructType([StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(corrupt, StringType())
+    relaxed = T.StructType([T.StructField(f.name, decoded_type(f.dataType)) for f in schema.fields]).add(
+        corrupt, T.StringType()
+    )
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
     body = F.from_json(F.col("value").cast("string"), relaxed, options).alias(_BODY)
     columns = [as_named(F.col(_BODY).getField(f.name), f.dataType).alias(f.name) for f in schema.fields]
@@ -80,7 +75,7 @@ def make_spark_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str]) -> Spar
     return SparkDecoder(((*located, body), (*kept, *together(own, key, headers))))
 
 
-def _unused_name(schema: StructType) -> str:
+def _unused_name(schema: T.StructType) -> str:
     """Return the field into which Spark puts a text that it cannot decode; no field of the records has its name."""
     name, taken = "_corrupt_record", {as_compared(field.name) for field in schema.fields}
     while name in taken:
@@ -88,7 +83,7 @@ def _unused_name(schema: StructType) -> str:
     return name
 
 
-def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: StructType) -> Column:
+def _json_problem(spec: PipelineSpec, value: JsonValueSpec, schema: T.StructType) -> Column:
     """One flat CASE: the expression is planned for every batch, so it is kept small."""
     body, text = F.col(_BODY), F.col(VALUE).cast("string")
     missing = [F.when(body.getField(f.name).isNull(), F.lit(f.name)) for f in schema.fields if not f.nullable]
@@ -134,6 +129,6 @@ def _null_problem(spec: PipelineSpec, required: Sequence[str] = ()) -> str | Non
     return SKIPPED if skips_nulls(spec) else "null_value\tthe record has no value"
 
 
-def _infinite(value: Column, kind: DataType) -> Column | None:
+def _infinite(value: Column, kind: T.DataType) -> Column | None:
     """A ``Test``: a number became infinite because it is beyond its type."""
-    return F.abs(value) == F.lit(float("inf")) if isinstance(kind, FloatType | DoubleType) else None
+    return F.abs(value) == F.lit(float("inf")) if isinstance(kind, T.FloatType | T.DoubleType) else None

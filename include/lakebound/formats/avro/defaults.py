@@ -5,25 +5,13 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from lakebound.formats.avro.types import (
-    NO_DEFAULT,
-    Array,
-    AvroType,
-    Enum,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Union,
-    inside,
-    is_null,
-)
+from lakebound.formats.avro import types
 from lakebound.formats.schemas import UnreadableSchemaError
 
 _BITS = {"int": 32, "long": 64}
 
 
-def written(kind: AvroType, value: Any, path: str) -> bytes:
+def written(kind: types.AvroType, value: Any, path: str) -> bytes:
     """Return a default as Avro writes it.
 
     Args:
@@ -34,35 +22,37 @@ def written(kind: AvroType, value: Any, path: str) -> bytes:
     Raises:
         UnreadableSchemaError: It is not a value of the type.
     """
-    if isinstance(kind, Union):
+    if isinstance(kind, types.Union):
         return _of_union(kind, value, path)
-    if isinstance(kind, Record) and isinstance(value, dict):
-        return b"".join(_of_field(one.type, value.get(one.name, one.default), inside(path, one.name)) for one in kind.fields)
-    if isinstance(kind, Array) and isinstance(value, list):
-        items = b"".join(written(kind.items, one, inside(path, "element")) for one in value)
+    if isinstance(kind, types.Record) and isinstance(value, dict):
+        return b"".join(
+            _of_field(one.type, value.get(one.name, one.default), types.inside(path, one.name)) for one in kind.fields
+        )
+    if isinstance(kind, types.Array) and isinstance(value, list):
+        items = b"".join(written(kind.items, one, types.inside(path, "element")) for one in value)
         return (_number(len(value)) + items if value else b"") + b"\0"
-    if isinstance(kind, Map) and isinstance(value, dict):
-        items = b"".join(_text(key) + written(kind.values, one, inside(path, "value")) for key, one in value.items())
+    if isinstance(kind, types.Map) and isinstance(value, dict):
+        items = b"".join(_text(key) + written(kind.values, one, types.inside(path, "value")) for key, one in value.items())
         return (_number(len(value)) + items if value else b"") + b"\0"
-    if isinstance(kind, Enum) and isinstance(value, str) and value in kind.symbols:
+    if isinstance(kind, types.Enum) and isinstance(value, str) and value in kind.symbols:
         return _number(kind.symbols.index(value))
-    if isinstance(kind, Fixed) and isinstance(value, str):
+    if isinstance(kind, types.Fixed) and isinstance(value, str):
         raw = _latin(value)
         if raw is not None and len(raw) == kind.size:
             return raw
-    found = _of_primitive(kind, value) if isinstance(kind, Primitive) else None
+    found = _of_primitive(kind, value) if isinstance(kind, types.Primitive) else None
     if found is None:
         raise UnreadableSchemaError(path, f"the default {str(value)[:60]!r} is no value of {kind}")
     return found
 
 
-def _of_field(kind: AvroType, value: Any, path: str) -> bytes:
-    if value is NO_DEFAULT:
+def _of_field(kind: types.AvroType, value: Any, path: str) -> bytes:
+    if value is types.NO_DEFAULT:
         raise UnreadableSchemaError(path, "the default of the record has no value for it")
     return written(kind, value, path)
 
 
-def _of_union(kind: Union, value: Any, path: str) -> bytes:
+def _of_union(kind: types.Union, value: Any, path: str) -> bytes:
     for number, branch in enumerate(kind.branches):
         try:
             return _number(number) + written(branch, value, path)
@@ -71,11 +61,11 @@ def _of_union(kind: Union, value: Any, path: str) -> bytes:
     raise UnreadableSchemaError(path, f"the default {str(value)[:60]!r} is no value of {kind}")
 
 
-def _of_primitive(kind: Primitive, value: Any) -> bytes | None:
+def _of_primitive(kind: types.Primitive, value: Any) -> bytes | None:
     """Return None where the value is not of the type."""
     if isinstance(value, bool) or kind.kind == "boolean":
         return bytes([value]) if kind.kind == "boolean" and isinstance(value, bool) else None
-    if is_null(kind):
+    if types.is_null(kind):
         return b"" if value is None else None
     if isinstance(value, str):
         return _of_text(kind, value)
@@ -90,7 +80,7 @@ def _of_primitive(kind: Primitive, value: Any) -> bytes | None:
     return None
 
 
-def _of_text(kind: Primitive, value: str) -> bytes | None:
+def _of_text(kind: types.Primitive, value: str) -> bytes | None:
     if kind.kind == "string":
         return _text(value) if value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value) else None
     raw = _latin(value) if kind.kind == "bytes" else None

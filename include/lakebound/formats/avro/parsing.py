@@ -6,23 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lakebound.formats.avro import types
 from lakebound.formats.avro.logical import logical_of
-from lakebound.formats.avro.types import (
-    NO_DEFAULT,
-    Array,
-    AvroType,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Union,
-    inside,
-    is_null,
-    type_key,
-)
 from lakebound.formats.schemas import SchemaText, UnreadableSchemaError
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
@@ -31,11 +16,11 @@ MOST_LEVELS = 100
 MOST_PARTS = 20_000
 """Types in a schema, each counted as often as it is named."""
 MOST_FIXED_BYTES = 1 << 20
-NamedType = Record | Enum | Fixed
+NamedType = types.Record | types.Enum | types.Fixed
 _NAMED = ("record", "error", "enum", "fixed")
 
 
-def parsed(schema: SchemaText) -> AvroType:
+def parsed(schema: SchemaText) -> types.AvroType:
     """Return the type of a schema.
 
     Raises:
@@ -54,7 +39,7 @@ class _Parser:
         self._read: set[str] = set()
         self._parts = 0
 
-    def schema(self, schema: SchemaText) -> AvroType:
+    def schema(self, schema: SchemaText) -> types.AvroType:
         for one in schema.references:
             if one.schema.fingerprint not in self._read:  # several may refer to it
                 self._read.add(one.schema.fingerprint)
@@ -65,43 +50,43 @@ class _Parser:
             raise UnreadableSchemaError("", f"the schema is not JSON, as an Avro schema is: {exc}") from exc
         return self._type(spec, "", "", 0)
 
-    def _type(self, spec: Any, space: str, path: str, level: int) -> AvroType:
+    def _type(self, spec: Any, space: str, path: str, level: int) -> types.AvroType:
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise UnreadableSchemaError(path, f"the schema has more than {MOST_PARTS:,} parts")
         if level > MOST_LEVELS:
             raise UnreadableSchemaError(path, f"more than {MOST_LEVELS} types lie inside of each other")
         if isinstance(spec, str):
-            return Primitive(spec) if spec in PRIMITIVES else self._named_before(spec, space, path)
+            return types.Primitive(spec) if spec in PRIMITIVES else self._named_before(spec, space, path)
         if isinstance(spec, list):
             return self._union(spec, space, path, level)
         if not isinstance(spec, dict):
             raise UnreadableSchemaError(path, f"{_shown(spec)} is not a type")
         kind = spec.get("type")
         if kind in PRIMITIVES:
-            return Primitive(kind, logical_of(spec, kind))
+            return types.Primitive(kind, logical_of(spec, kind))
         if kind == "array":
-            return Array(self._type(_part(spec, "items", path), space, inside(path, "element"), level + 1))
+            return types.Array(self._type(_part(spec, "items", path), space, types.inside(path, "element"), level + 1))
         if kind == "map":
-            return Map(self._type(_part(spec, "values", path), space, inside(path, "value"), level + 1))
+            return types.Map(self._type(_part(spec, "values", path), space, types.inside(path, "value"), level + 1))
         if kind in _NAMED:
             return self._named(spec, kind, space, path, level)
         return self._type(_part(spec, "type", path), space, path, level + 1)
 
-    def _union(self, specs: list[Any], space: str, path: str, level: int) -> Union:
+    def _union(self, specs: list[Any], space: str, path: str, level: int) -> types.Union:
         """A part of a union with several types has the type's name in its path."""
         several = sum(spec != "null" for spec in specs) > 1
-        branches: dict[str, AvroType] = {}
+        branches: dict[str, types.AvroType] = {}
         for spec in specs:
-            step = inside(path, _step(spec)) if several else path
+            step = types.inside(path, _step(spec)) if several else path
             branch = self._type(spec, space, step, level + 1)
-            key = branch.name if isinstance(branch, Named) else type_key(branch)
-            if isinstance(branch, Union) or key in branches:
+            key = branch.name if isinstance(branch, types.Named) else types.type_key(branch)
+            if isinstance(branch, types.Union) or key in branches:
                 raise UnreadableSchemaError(path, f"a union has another union in it, or {key} twice")
             branches[key] = branch
-        if all(map(is_null, branches.values())):
+        if all(map(types.is_null, branches.values())):
             raise UnreadableSchemaError(path, "a union has no type beside null")
-        return Union(tuple(branches.values()))
+        return types.Union(tuple(branches.values()))
 
     def _named_before(self, name: str, space: str, path: str) -> NamedType:
         full = name if "." in name or not space else f"{space}.{name}"
@@ -130,41 +115,41 @@ class _Parser:
         elif kind == "fixed":
             found = _fixed(spec, name, aliases, path)
         else:
-            found = Record(name, aliases, self._fields(spec, space, path, level))
+            found = types.Record(name, aliases, self._fields(spec, space, path, level))
         self._open.pop()
         self._known[name], self._parts_of[name] = found, self._parts - before
         return found
 
-    def _fields(self, spec: Mapping[str, Any], space: str, path: str, level: int) -> tuple[Field, ...]:
+    def _fields(self, spec: Mapping[str, Any], space: str, path: str, level: int) -> tuple[types.Field, ...]:
         fields = _part(spec, "fields", path)
         if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
             raise UnreadableSchemaError(path, "the fields of a record are not a list of objects")
-        found: dict[str, Field] = {}
+        found: dict[str, types.Field] = {}
         for one in fields:
             name = _text(one, "name", path)
             if name in found:
-                raise UnreadableSchemaError(inside(path, name), "the record has two fields of this name")
-            step = inside(path, name)
+                raise UnreadableSchemaError(types.inside(path, name), "the record has two fields of this name")
+            step = types.inside(path, name)
             kind = self._type(_part(one, "type", step), space, step, level + 1)
-            found[name] = Field(name, kind, _texts(one, "aliases", step), one.get("default", NO_DEFAULT))
+            found[name] = types.Field(name, kind, _texts(one, "aliases", step), one.get("default", types.NO_DEFAULT))
         return tuple(found.values())
 
 
-def _enum(spec: Mapping[str, Any], name: str, aliases: tuple[str, ...], path: str) -> Enum:
+def _enum(spec: Mapping[str, Any], name: str, aliases: tuple[str, ...], path: str) -> types.Enum:
     symbols = _texts(spec, "symbols", path)
     default = spec.get("default")
     if not symbols or len({*symbols}) < len(symbols):
         raise UnreadableSchemaError(path, f"the enum {name} has no symbols, or one twice")
     if default is not None and default not in symbols:
         raise UnreadableSchemaError(path, f"the enum {name} has the default {_shown(default)}, which is not one of its symbols")
-    return Enum(name, aliases, symbols, default)
+    return types.Enum(name, aliases, symbols, default)
 
 
-def _fixed(spec: Mapping[str, Any], name: str, aliases: tuple[str, ...], path: str) -> Fixed:
+def _fixed(spec: Mapping[str, Any], name: str, aliases: tuple[str, ...], path: str) -> types.Fixed:
     size = spec.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= MOST_FIXED_BYTES:
         raise UnreadableSchemaError(path, f"the size of {name} is {_shown(size)}, and not 1 to {MOST_FIXED_BYTES:,} bytes")
-    return Fixed(name, aliases, size, logical_of(spec, "fixed", size))
+    return types.Fixed(name, aliases, size, logical_of(spec, "fixed", size))
 
 
 def _part(spec: Mapping[str, Any], key: str, path: str) -> Any:

@@ -13,27 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakebound.formats.avro import types
 from lakebound.formats.avro.leaves import READ_AS, column_name, leaf_conversion
 from lakebound.formats.avro.makers import Branches, Leaf, Lists, Maker, Member, Nulls, Refused, Same, Struct
 from lakebound.formats.avro.shape import Part, RecordPart, RepeatedPart, UnionPart
-from lakebound.formats.avro.types import (
-    NO_DEFAULT,
-    Array,
-    AvroType,
-    Enum,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Union,
-    inside,
-    is_null,
-    type_key,
-)
 from lakebound.formats.schemas import UnreadableSchemaError
 
-DefaultOf = Callable[[AvroType, Any, pa.DataType, str], pa.Array]
+DefaultOf = Callable[[types.AvroType, Any, pa.DataType, str], pa.Array]
 """Makes the one value of a default: its type, the JSON of it, the column's type, and its path."""
 
 
@@ -52,7 +38,9 @@ class Resolved:
     lists: frozenset[int]
 
 
-def resolved(part: Part, reader: AvroType, kind: pa.DataType, default_of: DefaultOf, *, by_name: bool = False) -> Resolved:
+def resolved(
+    part: Part, reader: types.AvroType, kind: pa.DataType, default_of: DefaultOf, *, by_name: bool = False
+) -> Resolved:
     """Return what makes a column of what was read.
 
     Args:
@@ -76,66 +64,66 @@ class _Resolver:
         self.wanted: set[int] = set()
         self.lists: set[int] = set()
 
-    def maker(self, part: Part, reader: AvroType, kind: pa.DataType, *, by_name: bool = False) -> Maker:
+    def maker(self, part: Part, reader: types.AvroType, kind: pa.DataType, *, by_name: bool = False) -> Maker:
         if isinstance(part, UnionPart):
             return self._union(part, reader, kind)
-        if is_null(part.type):  # it is the column that says whether null may be there
+        if types.is_null(part.type):  # it is the column that says whether null may be there
             return Nulls(kind)
-        if isinstance(reader, Union):
+        if isinstance(reader, types.Union):
             return self._into_union(part, reader, kind, by_name=by_name)
-        if by_name and isinstance(part.type, Named) and isinstance(reader, Named) and not reader.reads(part.type):
+        if by_name and isinstance(part.type, types.Named) and isinstance(reader, types.Named) and not reader.reads(part.type):
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
-        if isinstance(part, RecordPart) and isinstance(reader, Record):
+        if isinstance(part, RecordPart) and isinstance(reader, types.Record):
             if not pa.types.is_struct(kind):
                 raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
             return self._record(part, reader, kind)
-        if isinstance(part, RepeatedPart) and isinstance(reader, Array | Map):
+        if isinstance(part, RepeatedPart) and isinstance(reader, types.Array | types.Map):
             return self._repeated(part, reader, kind)
-        if not isinstance(reader, Primitive | Fixed | Enum):
+        if not isinstance(reader, types.Primitive | types.Fixed | types.Enum):
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
         convert = leaf_conversion(part, reader, kind)
         self.wanted.add(part.slot)
         return Leaf(part.slot, part.path, convert)
 
-    def _union(self, part: UnionPart, reader: AvroType, kind: pa.DataType) -> Maker:
+    def _union(self, part: UnionPart, reader: types.AvroType, kind: pa.DataType) -> Maker:
         """A type that cannot be read is a problem of the records that have it, unless no type can."""
         makers: list[Maker] = []
         errors: list[UnreadableSchemaError] = []
-        several = sum(not is_null(branch.type) for branch in part.branches) > 1
+        several = sum(not types.is_null(branch.type) for branch in part.branches) > 1
         for branch in part.branches:
             try:
                 makers.append(self.maker(branch, reader, kind, by_name=several))
             except UnreadableSchemaError as exc:
                 makers.append(Refused(kind, exc.path, exc.reason))
                 errors.append(exc)
-        if len(errors) == sum(not is_null(branch.type) for branch in part.branches):
+        if len(errors) == sum(not types.is_null(branch.type) for branch in part.branches):
             raise errors[0]
         self.wanted.add(part.slot)
         return Branches(part.slot, kind, makers)
 
-    def _into_union(self, part: Part, reader: Union, kind: pa.DataType, *, by_name: bool) -> Maker:
+    def _into_union(self, part: Part, reader: types.Union, kind: pa.DataType, *, by_name: bool) -> Maker:
         branch = _branch(part.type, reader, by_name=by_name)
         if branch is None:
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
-        names = {type_key(one) for one in reader.named}
-        name = type_key(branch)
+        names = {types.type_key(one) for one in reader.named}
+        name = types.type_key(branch)
         if len(reader.named) == 1 or not _has_members(kind, names, name):
             return self.maker(part, branch, kind)
         if len(names) < len(reader.named):
-            raise UnreadableSchemaError(inside(part.path, name), "the union has two types of this name")
+            raise UnreadableSchemaError(types.inside(part.path, name), "the union has two types of this name")
         at = kind.get_field_index(name)
         return Member(kind, name, self.maker(part, branch, kind.field(at).type) if at >= 0 else Nulls(pa.null()))
 
-    def _record(self, part: RecordPart, reader: Record, kind: pa.StructType) -> Maker:
+    def _record(self, part: RecordPart, reader: types.Record, kind: pa.StructType) -> Maker:
         written = part.type
-        if not isinstance(written, Record):
+        if not isinstance(written, types.Record):
             raise TypeError(f"{written} is no record")
         parts = dict(zip((field.name for field in written.fields), part.fields, strict=True))
         return Struct([(field, self._field(field, written, parts, reader, part.path)) for field in kind], part.path)
 
-    def _field(self, field: pa.Field, writer: Record, parts: dict[str, Part], reader: Record, path: str) -> Maker:
+    def _field(self, field: pa.Field, writer: types.Record, parts: dict[str, Part], reader: types.Record, path: str) -> Maker:
         """Return the maker of a column: by the reader's field of its name, else by the writer's."""
-        path, read_as = inside(path, field.name), reader.field_of(field.name)
+        path, read_as = types.inside(path, field.name), reader.field_of(field.name)
         if read_as is None:
             own = writer.field_of(field.name)
             if own is not None:
@@ -144,22 +132,22 @@ class _Resolver:
             part = next((parts[name] for name in (read_as.name, *read_as.aliases) if name in parts), None)
             if part is not None:
                 return self.maker(part, read_as.type, field.type)
-            if read_as.default is not NO_DEFAULT:
+            if read_as.default is not types.NO_DEFAULT:
                 return Same(self._default_of(read_as.type, read_as.default, field.type, path))
         if not field.nullable:
             told = "required, and the records were written with a schema that has no such field; there is no default"
             raise UnreadableSchemaError(path, told)
         return Nulls(field.type)
 
-    def _repeated(self, part: RepeatedPart, reader: Array | Map, kind: pa.DataType) -> Maker:
-        if isinstance(reader, Array) != isinstance(part.type, Array):
+    def _repeated(self, part: RepeatedPart, reader: types.Array | types.Map, kind: pa.DataType) -> Maker:
+        if isinstance(reader, types.Array) != isinstance(part.type, types.Array):
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
-        is_map = isinstance(reader, Map)
+        is_map = isinstance(reader, types.Map)
         if not (pa.types.is_map(kind) and kind.key_type == pa.string() if is_map else pa.types.is_list(kind)):
             raise UnreadableSchemaError(part.path, f"{part.type} does not go into {column_name(kind)}")
         if part.least_bytes == 0:
             raise UnreadableSchemaError(part.path, f"items of the {part.type} have no bytes: any number of them fits")
-        item = self.maker(part.item, reader.values if isinstance(reader, Map) else reader.items, _item_type(kind))
+        item = self.maker(part.item, reader.values if isinstance(reader, types.Map) else reader.items, _item_type(kind))
         self.wanted.add(part.slot)
         self.lists.add(part.slot)
         if part.key is None:
@@ -183,18 +171,20 @@ def _item_type(kind: pa.DataType) -> pa.DataType:
     return kind.item_type if pa.types.is_map(kind) else kind.value_type
 
 
-def _branch(writer: AvroType, reader: Union, *, by_name: bool) -> AvroType | None:
+def _branch(writer: types.AvroType, reader: types.Union, *, by_name: bool) -> types.AvroType | None:
     """Return the type of a union that reads what a type wrote: its own, else the first one that it can be read as."""
     branches = reader.named
-    if isinstance(writer, Named):
-        alike: Sequence[AvroType] = [one for one in branches if isinstance(one, Named) and type(one) is type(writer)]
+    if isinstance(writer, types.Named):
+        alike: Sequence[types.AvroType] = [
+            one for one in branches if isinstance(one, types.Named) and type(one) is type(writer)
+        ]
         for one in alike:
-            if isinstance(one, Named) and one.name == writer.name:
+            if isinstance(one, types.Named) and one.name == writer.name:
                 return one
-        found = next((one for one in alike if isinstance(one, Named) and one.reads(writer)), None)
+        found = next((one for one in alike if isinstance(one, types.Named) and one.reads(writer)), None)
         return found or (branches[0] if len(branches) == 1 and alike and not by_name else None)
-    same = next((one for one in branches if type(one) is type(writer) and type_key(one) == type_key(writer)), None)
-    if same is not None or not isinstance(writer, Primitive):
+    same = next((one for one in branches if type(one) is type(writer) and types.type_key(one) == types.type_key(writer)), None)
+    if same is not None or not isinstance(writer, types.Primitive):
         return same
     wider = READ_AS.get(writer.kind, ())
-    return next((one for one in branches if isinstance(one, Primitive) and one.kind in wider), None)
+    return next((one for one in branches if isinstance(one, types.Primitive) and one.kind in wider), None)

@@ -7,18 +7,7 @@ from typing import Protocol
 
 from lakebound.errors import LakeboundError, NewerEntryError
 from lakebound.ledger.entry import Entry, carried
-from lakebound.operations.maintenance.steps import (
-    CheckpointLog,
-    CleanLog,
-    Compact,
-    ExpireSnapshots,
-    MaintenanceStep,
-    RemoveOrphans,
-    RewriteManifests,
-    RewritePositionDeletes,
-    StepEffect,
-    Vacuum,
-)
+from lakebound.operations.maintenance import steps
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -63,7 +52,7 @@ class Engine(Protocol):
         LakeboundError: It is refused, with the reason; trying again is of no use.
     """
 
-    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
+    def compact(self, table: TableSpec, step: steps.Compact) -> steps.StepEffect:
         """Rewrite small files of one partition.
 
         Args:
@@ -71,7 +60,7 @@ class Engine(Protocol):
             step: The partition, and sizes in bytes of the files to rewrite and to write.
         """
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
+    def checkpoint_log(self, table: TableSpec, step: steps.CheckpointLog) -> steps.StepEffect:
         """Write a log checkpoint.
 
         Args:
@@ -79,7 +68,7 @@ class Engine(Protocol):
             step: Nothing but the table.
         """
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
+    def clean_log(self, table: TableSpec, step: steps.CleanLog) -> steps.StepEffect:
         """Delete log files that no version needs which stays readable.
 
         Args:
@@ -87,7 +76,7 @@ class Engine(Protocol):
             step: The oldest version that stays.
         """
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
+    def vacuum(self, table: TableSpec, step: steps.Vacuum) -> steps.StepEffect:
         """Delete files that no version within the retention needs.
 
         Args:
@@ -95,7 +84,7 @@ class Engine(Protocol):
             step: The retention in seconds, and whether the folder is listed.
         """
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
+    def rewrite_manifests(self, table: TableSpec, step: steps.RewriteManifests) -> steps.StepEffect:
         """Rewrite many manifests as few.
 
         Args:
@@ -103,7 +92,7 @@ class Engine(Protocol):
             step: Nothing but the table.
         """
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
+    def rewrite_position_deletes(self, table: TableSpec, step: steps.RewritePositionDeletes) -> steps.StepEffect:
         """Rewrite many position delete files as few.
 
         Args:
@@ -111,7 +100,7 @@ class Engine(Protocol):
             step: Nothing but the table.
         """
 
-    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
+    def expire_snapshots(self, table: TableSpec, step: steps.ExpireSnapshots) -> steps.StepEffect:
         """Expire exactly the step's snapshots.
 
         Args:
@@ -119,7 +108,7 @@ class Engine(Protocol):
             step: Ids of the snapshots.
         """
 
-    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
+    def remove_orphans(self, table: TableSpec, step: steps.RemoveOrphans) -> steps.StepEffect:
         """Find files that no version names, and move them aside where the step says so.
 
         Args:
@@ -128,7 +117,7 @@ class Engine(Protocol):
         """
 
 
-def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEffect:
+def carry_out(engine: Engine, table: TableSpec, step: steps.MaintenanceStep) -> steps.StepEffect:
     """Have the engine carry one step out, and return what it did.
 
     Args:
@@ -141,21 +130,21 @@ def carry_out(engine: Engine, table: TableSpec, step: MaintenanceStep) -> StepEf
         LakeboundError: It is refused, with the reason; trying again is of no use.
     """
     match step:
-        case Compact():
+        case steps.Compact():
             return engine.compact(table, step)
-        case CheckpointLog():
+        case steps.CheckpointLog():
             return engine.checkpoint_log(table, step)
-        case CleanLog():
+        case steps.CleanLog():
             return engine.clean_log(table, step)
-        case Vacuum():
+        case steps.Vacuum():
             return engine.vacuum(table, step)
-        case RewriteManifests():
+        case steps.RewriteManifests():
             return engine.rewrite_manifests(table, step)
-        case RewritePositionDeletes():
+        case steps.RewritePositionDeletes():
             return engine.rewrite_position_deletes(table, step)
-        case ExpireSnapshots():
+        case steps.ExpireSnapshots():
             return engine.expire_snapshots(table, step)
-        case RemoveOrphans():
+        case steps.RemoveOrphans():
             return engine.remove_orphans(table, step)
 
 

@@ -9,17 +9,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.handover import HandOver
 from lakebound.control.turns import AskForTurn
 from lakebound.errors import LakeboundError
-from lakebound.operations.maintenance.steps import (
-    CheckpointLog,
-    CleanLog,
-    Compact,
-    ExpireSnapshots,
-    MaintenanceStep,
-    RewriteManifests,
-    RewritePositionDeletes,
-    StepEffect,
-    Vacuum,
-)
+from lakebound.operations.maintenance import steps
 from lakebound.spec.table import TableSpec
 from lakebound.tables.formats import PerFormat
 from lakebound.tables.places import Places
@@ -38,13 +28,13 @@ class SparkRewriter(Protocol):
     Arguments, results and errors are those of the methods there.
     """
 
-    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
+    def compact(self, table: TableSpec, step: steps.Compact) -> steps.StepEffect:
         """Rewrite small files of one partition."""
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
+    def rewrite_manifests(self, table: TableSpec, step: steps.RewriteManifests) -> steps.StepEffect:
         """Rewrite many manifests as few."""
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
+    def rewrite_position_deletes(self, table: TableSpec, step: steps.RewritePositionDeletes) -> steps.StepEffect:
         """Rewrite many position delete files as few."""
 
 
@@ -85,36 +75,36 @@ class FormatSteps:
     def __init__(self, run: RunOfSteps) -> None:
         self._run = run
 
-    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
+    def compact(self, table: TableSpec, step: steps.Compact) -> steps.StepEffect:
         """Rewrite small files of one partition."""
         raise self._lacks(table, step)
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
+    def checkpoint_log(self, table: TableSpec, step: steps.CheckpointLog) -> steps.StepEffect:
         """Write a log checkpoint."""
         raise self._lacks(table, step)
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
+    def clean_log(self, table: TableSpec, step: steps.CleanLog) -> steps.StepEffect:
         """Delete log files that no version needs which stays readable."""
         raise self._lacks(table, step)
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
+    def vacuum(self, table: TableSpec, step: steps.Vacuum) -> steps.StepEffect:
         """Delete files that no version within the retention needs."""
         raise self._lacks(table, step)
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
+    def rewrite_manifests(self, table: TableSpec, step: steps.RewriteManifests) -> steps.StepEffect:
         """Rewrite many manifests as few."""
         raise self._lacks(table, step)
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
+    def rewrite_position_deletes(self, table: TableSpec, step: steps.RewritePositionDeletes) -> steps.StepEffect:
         """Rewrite many position delete files as few."""
         raise self._lacks(table, step)
 
-    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
+    def expire_snapshots(self, table: TableSpec, step: steps.ExpireSnapshots) -> steps.StepEffect:
         """Expire exactly the step's snapshots."""
         raise self._lacks(table, step)
 
     @staticmethod
-    def _lacks(table: TableSpec, step: MaintenanceStep) -> WrongFormatError:
+    def _lacks(table: TableSpec, step: steps.MaintenanceStep) -> WrongFormatError:
         return WrongFormatError(table.id, step.kind)
 
 

@@ -9,19 +9,9 @@ from lakebound.control.folder import ControlFolder, files_in, modified_at
 from lakebound.control.handover import outstanding_since_ms
 from lakebound.control.lease import lease_is_live, readable_lease
 from lakebound.control.replay_result import ReplayResult
+from lakebound.operations.maintenance import steps
 from lakebound.operations.maintenance.format_steps import STEPS, FormatSteps, RunOfSteps, SparkRewriter
 from lakebound.operations.maintenance.orphan_files import remove_orphans
-from lakebound.operations.maintenance.steps import (
-    CheckpointLog,
-    CleanLog,
-    Compact,
-    ExpireSnapshots,
-    RemoveOrphans,
-    RewriteManifests,
-    RewritePositionDeletes,
-    StepEffect,
-    Vacuum,
-)
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -47,35 +37,35 @@ class TableEngine:
         self._run = RunOfSteps(control, places, start)
         self._formats: dict[str, FormatSteps] = {}
 
-    def compact(self, table: TableSpec, step: Compact) -> StepEffect:
+    def compact(self, table: TableSpec, step: steps.Compact) -> steps.StepEffect:
         """Rewrite small files of one partition."""
         return self._steps(table).compact(table, step)
 
-    def checkpoint_log(self, table: TableSpec, step: CheckpointLog) -> StepEffect:
+    def checkpoint_log(self, table: TableSpec, step: steps.CheckpointLog) -> steps.StepEffect:
         """Write a log checkpoint."""
         return self._steps(table).checkpoint_log(table, step)
 
-    def clean_log(self, table: TableSpec, step: CleanLog) -> StepEffect:
+    def clean_log(self, table: TableSpec, step: steps.CleanLog) -> steps.StepEffect:
         """Delete log files that no version needs which stays readable."""
         return self._steps(table).clean_log(table, step)
 
-    def vacuum(self, table: TableSpec, step: Vacuum) -> StepEffect:
+    def vacuum(self, table: TableSpec, step: steps.Vacuum) -> steps.StepEffect:
         """Delete files that no version within the retention needs."""
         return self._steps(table).vacuum(table, step)
 
-    def rewrite_manifests(self, table: TableSpec, step: RewriteManifests) -> StepEffect:
+    def rewrite_manifests(self, table: TableSpec, step: steps.RewriteManifests) -> steps.StepEffect:
         """Rewrite many manifests as few."""
         return self._steps(table).rewrite_manifests(table, step)
 
-    def rewrite_position_deletes(self, table: TableSpec, step: RewritePositionDeletes) -> StepEffect:
+    def rewrite_position_deletes(self, table: TableSpec, step: steps.RewritePositionDeletes) -> steps.StepEffect:
         """Rewrite many position delete files as few."""
         return self._steps(table).rewrite_position_deletes(table, step)
 
-    def expire_snapshots(self, table: TableSpec, step: ExpireSnapshots) -> StepEffect:
+    def expire_snapshots(self, table: TableSpec, step: steps.ExpireSnapshots) -> steps.StepEffect:
         """Expire exactly the step's snapshots."""
         return self._steps(table).expire_snapshots(table, step)
 
-    def remove_orphans(self, table: TableSpec, step: RemoveOrphans) -> StepEffect:
+    def remove_orphans(self, table: TableSpec, step: steps.RemoveOrphans) -> steps.StepEffect:
         """Find files that no version names, and move them aside where the step says so."""
         bound = staged_before_ms(table, self._places, self._control, int(time.time() * 1000))
         return remove_orphans(table, step, self._places, self._run_id, bound)

@@ -12,22 +12,9 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
+from pyiceberg import types
 from pyiceberg.io.pyarrow import MetricModeTypes, MetricsMode
 from pyiceberg.partitioning import PartitionField
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
 
 from lakebound.tables.column_facts import ColumnFacts, Raw, signed_zero, text_of
 from lakebound.tables.partition_values import FileRefusedError
@@ -38,7 +25,7 @@ _EXACT = Context(prec=76)
 """Twice the digits of the longest decimal, so that none is rounded."""
 
 
-def bounds(facts: ColumnFacts, kind: PrimitiveType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
+def bounds(facts: ColumnFacts, kind: types.PrimitiveType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
     """Return the lower and the upper bound; None where there is none that is true.
 
     Args:
@@ -51,14 +38,14 @@ def bounds(facts: ColumnFacts, kind: PrimitiveType, mode: MetricsMode) -> tuple[
     low, high = facts.low, facts.high
     if isinstance(low, float) and isinstance(high, float):
         low, high = signed_zero(low, -1.0), signed_zero(high, 1.0)
-    length = mode.length if isinstance(kind, StringType | BinaryType) else None
+    length = mode.length if isinstance(kind, types.StringType | types.BinaryType) else None
     lower = _encoded(kind, low) if length is None else _cut(kind, low, length)
     upper = _encoded(kind, high) if length is None else _cut_upwards(kind, high, length)
     # Iceberg takes a bound as one of the numbers: of NaNs, which Spark takes for the largest, it would know nothing.
     return lower, None if facts.has_nan else upper
 
 
-def partition_value(facts: ColumnFacts, rows: int, field: PartitionField, kind: PrimitiveType) -> Any:
+def partition_value(facts: ColumnFacts, rows: int, field: PartitionField, kind: types.PrimitiveType) -> Any:
     """Return a file's value of one partition field.
 
     Args:
@@ -78,24 +65,24 @@ def partition_value(facts: ColumnFacts, rows: int, field: PartitionField, kind: 
     low, high = transform(_python(facts.low, kind)), transform(_python(facts.high, kind))
     if low != high:
         raise FileRefusedError("it spans several partitions")
-    if isinstance(kind, IntegerType | LongType):
+    if isinstance(kind, types.IntegerType | types.LongType):
         _packed(kind, low)
     return low
 
 
-def _python(value: Raw, kind: PrimitiveType) -> Any:
+def _python(value: Raw, kind: types.PrimitiveType) -> Any:
     """Return a raw value as PyIceberg's transforms take it: dates and timestamps are numbers to them, too."""
-    return value.decode() if isinstance(value, bytes) and isinstance(kind, StringType) else value
+    return value.decode() if isinstance(value, bytes) and isinstance(kind, types.StringType) else value
 
 
-def _encoded(kind: PrimitiveType, value: Raw) -> bytes | None:
+def _encoded(kind: types.PrimitiveType, value: Raw) -> bytes | None:
     """Return Iceberg's binary form of a value, None where it is no value of the type.
 
     Source: https://iceberg.apache.org/spec/#binary-single-value-serialization.
     """
     if isinstance(value, bytes):
-        return value if isinstance(kind, BinaryType) or text_of(value) is not None else None
-    if isinstance(kind, DecimalType) and isinstance(value, Decimal):
+        return value if isinstance(kind, types.BinaryType) or text_of(value) is not None else None
+    if isinstance(kind, types.DecimalType) and isinstance(value, Decimal):
         unscaled = int(value.scaleb(kind.scale, context=_EXACT))
         return unscaled.to_bytes(((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8, "big", signed=True)
     try:
@@ -104,37 +91,37 @@ def _encoded(kind: PrimitiveType, value: Raw) -> bytes | None:
         return None
 
 
-_FORMATS: dict[type[PrimitiveType], str] = {
-    BooleanType: "<?",
-    IntegerType: "<i",
-    LongType: "<q",
-    FloatType: "<f",
-    DoubleType: "<d",
-    DateType: "<i",
-    TimestampType: "<q",
-    TimestamptzType: "<q",
+_FORMATS: dict[type[types.PrimitiveType], str] = {
+    types.BooleanType: "<?",
+    types.IntegerType: "<i",
+    types.LongType: "<q",
+    types.FloatType: "<f",
+    types.DoubleType: "<d",
+    types.DateType: "<i",
+    types.TimestampType: "<q",
+    types.TimestamptzType: "<q",
 }
 
 
-def _packed(kind: PrimitiveType, value: Any) -> bytes:
+def _packed(kind: types.PrimitiveType, value: Any) -> bytes:
     try:
         return struct.pack(_FORMATS[type(kind)], value)
     except (KeyError, struct.error) as exc:
         raise FileRefusedError(f"a value is not a {kind}") from exc
 
 
-def _cut(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:
-    if not isinstance(value, bytes) or isinstance(kind, BinaryType):
+def _cut(kind: types.PrimitiveType, value: Raw, length: int) -> bytes | None:
+    if not isinstance(value, bytes) or isinstance(kind, types.BinaryType):
         return value[:length] if isinstance(value, bytes) else None
     text = text_of(value)
     return None if text is None else text[:length].encode()
 
 
-def _cut_upwards(kind: PrimitiveType, value: Raw, length: int) -> bytes | None:
+def _cut_upwards(kind: types.PrimitiveType, value: Raw, length: int) -> bytes | None:
     """Return the smallest value of at most this length that is not smaller, None where there is none."""
     if not isinstance(value, bytes):
         return None
-    if isinstance(kind, BinaryType):
+    if isinstance(kind, types.BinaryType):
         return value if len(value) <= length else _next_bytes(value[:length])
     text = text_of(value)
     if text is None or len(text) <= length:

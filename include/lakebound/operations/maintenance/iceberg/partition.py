@@ -7,30 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from pyiceberg import types
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import HourTransform, MonthTransform, Transform, VoidTransform, YearTransform
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from lakebound.errors import LakeboundError
 from lakebound.redaction import redacted
 
 Literal = str | int | float | bool | Decimal | None
 
-_AS_TEXT = (StringType, DateType, TimeType, TimestampType, TimestamptzType, UUIDType)
+_AS_TEXT = (types.StringType, types.DateType, types.TimeType, types.TimestampType, types.TimestamptzType, types.UUIDType)
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -89,7 +75,7 @@ def conditions(partition: Mapping[str, str | None], metadata: TableMetadata, tab
     return tuple(result)
 
 
-def _literal(text: str | None, transform: Transform[object, object], source: IcebergType) -> Literal:
+def _literal(text: str | None, transform: Transform[object, object], source: types.IcebergType) -> Literal:
     """Return the value of which ``text`` is how the transform writes it for people."""
     if text is None:
         return None
@@ -103,15 +89,15 @@ def _literal(text: str | None, transform: Transform[object, object], source: Ice
     return _plain(text, transform.result_type(source))
 
 
-def _plain(text: str, kind: IcebergType) -> Literal:
+def _plain(text: str, kind: types.IcebergType) -> Literal:
     if isinstance(kind, _AS_TEXT):
         return text
-    if isinstance(kind, IntegerType | LongType):
+    if isinstance(kind, types.IntegerType | types.LongType):
         return int(text)
-    if isinstance(kind, BooleanType):
+    if isinstance(kind, types.BooleanType):
         return text.lower() == "true"
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, types.FloatType | types.DoubleType):
         return float(text)
-    if isinstance(kind, DecimalType):
+    if isinstance(kind, types.DecimalType):
         return Decimal(text)
     raise ValueError(f"a partition by {kind} cannot be picked out")
