@@ -29,7 +29,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .PHONY: help install jars registry-parts class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
-	bench-outage-alerts bench-real-time bench-stored bench-syncing screenshots docs lint audit format lock lock-docs lock-jars clean
+	bench-outage-alerts bench-real-time bench-stored bench-syncing bench-decoding screenshots docs lint audit format lock lock-docs lock-jars clean
 
 ##@ Start here
 help: ## List these commands
@@ -163,8 +163,11 @@ test-cluster: class-archive ## Test a stream on two Spark workers with versitygw
 	@LAKEBOUND_CLUSTER=full pytest -m chaos tests/chaos/test_cluster.py -n 0 --durations=5
 
 bench: class-archive ## Measure Lakebound, Flink, Kafka Connect and plain Spark side by side (takes hours; continues where it was stopped)
-	@python bench/compare.py
-	@python bench/drain.py
+	@PYTHONPATH=. python bench/compare.py
+	@PYTHONPATH=. python bench/drain.py
+
+bench-decoding: install ## Measure the time to decode a record in each format, by records at once (one minute)
+	@python bench/decoding.py
 
 bench-steady: class-archive ## Measure one stream with maintenance for half an hour: p99/p50 and the cost of a commit (35 minutes, twice)
 	@python bench/steady.py --freshness 250ms

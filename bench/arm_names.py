@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-Work = Literal["encode", "enrich", "dirty", "plain"]
+Work = Literal["encode", "enrich", "dirty", "avro", "protobuf", "plain"]
 WORKS: tuple[Work, ...] = get_args(Work)
 """In the order of the page."""
 
 _WORDS = {
-    "lakebound": "lakebound:TABLES:FRESHNESS[:encode|:enrich|:dirty][:spark]",
-    "flink": "flink:INTERVAL[:encode|:enrich|:dirty]",
+    "lakebound": "lakebound:TABLES:FRESHNESS[:encode|:enrich|:dirty|:avro|:protobuf][:spark]",
+    "flink": "flink:INTERVAL[:encode|:enrich|:dirty|:avro]",
     "connect": "connect:INTERVAL[:dirty]",
     "spark": "spark:FORMAT[:tuned]",
 }
 _PLACES = {"lakebound": 2, "flink": 1, "connect": 1, "spark": 1}
 _WORKS_OF: dict[str, tuple[Work, ...]] = {
     "lakebound": WORKS,
-    "flink": WORKS,
+    "flink": ("encode", "enrich", "dirty", "avro", "plain"),
     "connect": ("dirty", "plain"),
     "spark": ("plain",),
 }

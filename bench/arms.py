@@ -1,7 +1,8 @@
 """What is measured against what: how each contender is started on a topic, and where its tables are looked at.
 
 An arm is named ``lakebound:TABLES:FRESHNESS[:WORK][:spark]``, ``flink:INTERVAL[:WORK]``, ``connect:INTERVAL[:dirty]`` or
-``spark:FORMAT[:tuned]``. WORK is ``encode``, ``enrich`` or ``dirty`` (``bench/work.py``); ``:spark`` is
+``spark:FORMAT[:tuned]``. WORK is ``encode``, ``enrich`` or ``dirty`` (``bench/work.py``), or the format of the values that is
+not JSON: ``avro`` or ``protobuf`` with a schema registry (``bench/value_formats.py``); ``:spark`` is
 ``driver_lane.direct: false``. Kafka Connect has no encode and no enrich: of what it ships (``connect-transforms``, and those of
 Iceberg's sink) nothing hashes, changes case, takes a part of a text, filters by a value or looks a row up.
 """
@@ -14,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import running
+import yaml
 from arm_names import ArmName, parse
 from peers.install import install
+from value_formats import FORMATS
 from visible import DeltaTable, HadoopTable, Place, SqlTable
 from work import write_reference
 
@@ -45,11 +48,19 @@ _TUNED = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Where one run of one arm works: its topic (there already), its folder, and this machine's places."""
+    """Where one run of one arm works.
+
+    Attributes:
+        bootstrap_servers: Of the broker.
+        topic: That it lands; there already.
+        settings: This machine's places; the home is the run's own.
+        registry: Address of the schema registry, for arms whose values have a schema.
+    """
 
     bootstrap_servers: str
     topic: str
     settings: Settings
+    registry: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -87,16 +98,29 @@ def _lakebound(setting: Setting, name: ArmName) -> Started:
     formats = ["delta", "iceberg"] if tables == "both" else [tables]
     if name.work == "enrich":
         write_reference(setting.folder / "reference")
+    value = {"format": "json", "schema": SCHEMA}
+    settings = setting.settings
+    if name.work in FORMATS:
+        value = {"format": name.work, "registry": "bench"}
+        settings = _with_registry(setting)
     spec = running.pipeline(
         setting.topic,
         setting.bootstrap_servers,
-        value={"format": "json", "schema": SCHEMA},
+        value=value,
         freshness=freshness,
         transform=f"transforms.{name.work}.clean" if name.work in ("encode", "enrich") else None,
         driver_lane={"direct": name.mark != "spark"},
         tables=[{"format": one, "name": "bench.events"} for one in formats],
     )
-    return start_pipeline(spec, setting.settings)
+    return start_pipeline(spec, settings)
+
+
+def _with_registry(setting: Setting) -> Settings:
+    """Return the run's settings with a ``registries.yaml`` of its own."""
+    include = setting.folder / "include"
+    (include / "pipelines").mkdir(parents=True)
+    (include / "registries.yaml").write_text(yaml.safe_dump({"registries": {"bench": {"url": setting.registry}}}))
+    return replace(setting.settings, pipelines=include / "pipelines")
 
 
 def start_pipeline(spec: PipelineSpec, settings: Settings, app_id: str = "bench") -> Started:
@@ -135,6 +159,8 @@ def _flink(setting: Setting, name: ArmName) -> Started:
     java = [*flink_java(peer, setting.folder), "FlinkJob"]
     words = [setting.bootstrap_servers, setting.topic, str(setting.folder), f"execution.checkpointing.interval={name.words[0]}"]
     words.append(f"bench.work={name.work}")
+    if name.work in FORMATS:
+        words.append(f"bench.registry={setting.registry}")
     if name.work == "enrich":
         words.append(f"bench.reference={write_reference(setting.folder / 'reference')}")
     place = HadoopTable(setting.folder / "warehouse" / "bench" / "events", "kafka_ts")
@@ -227,7 +253,7 @@ def _plain_spark(setting: Setting, name: ArmName) -> Started:
     return Started(process, {table_format: place}, settle_seconds=10.0 if tuned else 45.0)
 
 
-def setting_of(base: Settings, bootstrap_servers: str, topic: str) -> Setting:
+def setting_of(base: Settings, bootstrap_servers: str, topic: str, registry: str | None = None) -> Setting:
     """Return the place of one run below the benchmark's folder."""
     home = base.home / topic
-    return Setting(bootstrap_servers, topic, replace(base, home=home, warehouse=home / "warehouse"))
+    return Setting(bootstrap_servers, topic, replace(base, home=home, warehouse=home / "warehouse"), registry)

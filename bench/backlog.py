@@ -8,6 +8,7 @@ import random
 
 from confluent_kafka import Producer
 from generator import payload
+from value_formats import add_options, encoded, encoding_asked
 
 PAYLOADS = 100_000
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, required=True)
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--record-bytes", type=int, default=180)
+    add_options(parser)
     args = parser.parse_args()
     producer = Producer(
         {
@@ -41,7 +43,7 @@ def main() -> None:
             "queue.buffering.max.kbytes": 500_000,
         }
     )
-    values = payloads(args.record_bytes)
+    values = encoded(payloads(args.record_bytes), encoding_asked(args), args.topic)
     for number in range(args.records):
         while True:
             try:

@@ -27,6 +27,7 @@ from generator import values
 from kept_runs import COMPARISON, DOCS, keep, kept
 from lanes import lanes_between
 from running import cpu_seconds_of, ending, family_of, own_broker, producing
+from value_formats import encoding_of, own_registry
 from visible import Watch
 from work import checked, rows_in, rows_of
 
@@ -58,15 +59,17 @@ WITH_TRANSFORM = tuple(
     f"{arm}:{work}" for work in ("encode", "enrich") for arm in ("lakebound:iceberg:0ms", "lakebound:both:0ms", "flink:250ms")
 )
 DIRTY = ("lakebound:iceberg:0ms:dirty", "lakebound:both:0ms:dirty", "flink:250ms:dirty")
+SCHEMAS = ("lakebound:iceberg:0ms:avro", "lakebound:iceberg:0ms:protobuf")
+WITH_SCHEMAS = (*SCHEMAS, "flink:100ms:avro", "flink:250ms:avro")
 BY_SPARK = ("lakebound:iceberg:0ms:spark", "lakebound:iceberg:0ms:encode:spark")
 """Where Spark reads and decodes every batch."""
 MATRIX: dict[Load, tuple[str, ...]] = {
     Load(2000, 2, 180): (
-        *(*WITH_TRANSFORM, *DIRTY, *BY_SPARK, *LAKEBOUND, "lakebound:delta:0ms"),
+        *(*WITH_TRANSFORM, *DIRTY, *WITH_SCHEMAS, *BY_SPARK, *LAKEBOUND, "lakebound:delta:0ms"),
         *(*SAME_FRESHNESS, *FLINK, "connect:1000ms", *PLAIN),
     ),
     Load(20000, 2, 180): (
-        *("lakebound:iceberg:0ms:encode", "flink:250ms:encode"),
+        *("lakebound:iceberg:0ms:encode", "flink:250ms:encode", *SCHEMAS, "flink:250ms:avro"),
         *(*LAKEBOUND, "flink:250ms", "flink:1s", "connect:1000ms"),
     ),
     Load(200, 2, 180): (*LAKEBOUND, "flink:250ms", "connect:1000ms"),
@@ -105,14 +108,30 @@ class ArmEndedError(Exception):
     """An arm's first process ended by itself."""
 
 
-def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, base: Settings, broker: Broker) -> Run:
+@dataclass(frozen=True)
+class Services:
+    """What the arms share.
+
+    Attributes:
+        base: Settings of the benchmark.
+        broker: With all topics.
+        registry: Address of the schema registry, where an arm needs one.
+    """
+
+    base: Settings
+    broker: Broker
+    registry: str | None
+
+
+def measure(arm: str, load: Load, repeat: int, args: argparse.Namespace, services: Services) -> Run:
     """Run one arm on a topic of its own."""
     topic = f"bench-{arm.replace(':', '-')}-{load.rate}-{load.partitions}-{load.record_bytes}-{repeat}"
+    broker = services.broker
     create_topics(broker.bootstrap_servers, {topic: load.partitions})
-    setting = setting_of(base, broker.bootstrap_servers, topic)
+    setting = setting_of(services.base, broker.bootstrap_servers, topic, services.registry)
     work = parse(arm).work
     started = start(arm, setting)
-    producer = producing(load, topic, broker, dirty=work == "dirty")
+    producer = producing(load, topic, broker, dirty=work == "dirty", encoding=encoding_of(work, services.registry))
     with ending(started.process), producer as generator, Watch(started.places) as watch:
         wait_until(lambda: _has_rows(started, watch, setting.folder), FIRST_ROWS_SECONDS, f"the first rows of {arm}")
         time.sleep(args.warm_up_seconds)
@@ -235,11 +254,13 @@ def main() -> None:
         runs.unlink(missing_ok=True)
     ended = []
     try:
-        with own_broker() as (base, broker):
-            for arm, load, repeat in wanted(args, kept(runs)):
+        todo = list(wanted(args, kept(runs)))
+        works = [parse(arm).work for arm, _, _ in todo]
+        with own_broker() as (base, broker), own_registry(base.home / "registry", works) as registry:
+            for arm, load, repeat in todo:
                 print(f"bench: {arm}, {load}, repeat {repeat + 1}", flush=True)
                 try:
-                    run = measure(arm, load, repeat, args, base, broker)
+                    run = measure(arm, load, repeat, args, Services(base, broker, registry))
                 except ArmEndedError as error:
                     print(f"bench: {arm}: {error}", flush=True)
                     ended.append(f"{arm} at {load.rate}/s")

@@ -21,6 +21,8 @@ WORK_NAMES: dict[Work, str] = {
     "encode": "A transform that encodes",
     "enrich": "A transform that joins a reference table",
     "dirty": "One record of a hundred cannot be decoded",
+    "avro": "Values in Avro, with a schema registry",
+    "protobuf": "Values in Protobuf, with a schema registry",
     "plain": "No transform",
 }
 

@@ -1,4 +1,5 @@
-"""How fast a backlog is landed, by Lakebound and by its peers, one after the other from the same topic.
+"""How fast a backlog is landed, by Lakebound and by its peers, one after the other from the same topic, or from
+one with the same records in another format.
 
 A row counts from the moment at which an outside reader sees its commit. The rate is that between the first commit and the
 last, because all start from a cold JVM; how long that took is told beside it. Runs are kept in
@@ -22,6 +23,7 @@ from backlog import payloads
 from comparison_page import write_pages
 from kept_runs import DOCS, DRAIN, keep, kept
 from running import cpu_seconds_of, ending, own_broker
+from value_formats import Encoding, encoding_of, own_registry
 from visible import Place, Watch
 from work import rows_of
 
@@ -31,6 +33,7 @@ from lakebound.local.stack import create_topics
 from lakebound.settings import Settings
 
 ARMS = ("lakebound:iceberg:0ms", "flink:1000ms", "lakebound:both:0ms", "connect:1000ms", "flink:10000ms")
+ARMS += ("lakebound:iceberg:0ms:avro", "lakebound:iceberg:0ms:protobuf", "flink:10000ms:avro")
 TOPIC, PARTITIONS = "backlog", 2
 GIVEN_UP_SECONDS = 900
 
@@ -65,11 +68,12 @@ class Landed:
         }
 
 
-def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -> dict[str, Any]:
+def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int, registry: str | None) -> dict[str, Any]:
     """Land the whole backlog by one arm."""
     rows = rows_of(parse(arm).work, payloads(), records).total()
     home = base.home / f"drain-{arm.replace(':', '-')}-{repeat}"
-    setting = Setting(broker.bootstrap_servers, TOPIC, replace(base, home=home, warehouse=home / "warehouse"))
+    topic = topic_of(encoding_of(parse(arm).work, registry))
+    setting = Setting(broker.bootstrap_servers, topic, replace(base, home=home, warehouse=home / "warehouse"), registry)
     began_ms = time.time() * 1000
     started = start(arm, setting)
     with ending(started.process), Watch(started.places) as watch:
@@ -94,16 +98,23 @@ def drain(arm: str, records: int, base: Settings, broker: Broker, repeat: int) -
     }
 
 
-def fill(records: int, broker: Broker) -> None:
-    """Produce the backlog."""
-    create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+def topic_of(encoding: Encoding | None) -> str:
+    """Return the topic with the backlog in a format."""
+    return TOPIC if encoding is None else f"{TOPIC}-{encoding.format}"
+
+
+def fill(records: int, broker: Broker, encoding: Encoding | None) -> None:
+    """Produce the backlog in a format."""
+    topic = topic_of(encoding)
+    print(f"bench: filling the topic {topic} with {records:,} records", flush=True)
+    create_topics(broker.bootstrap_servers, {topic: PARTITIONS})
     options = {
         "--bootstrap-servers": broker.bootstrap_servers,
-        "--topic": TOPIC,
+        "--topic": topic,
         "--records": records,
         "--partitions": PARTITIONS,
     }
-    words = [str(word) for pair in options.items() for word in pair]
+    words = [str(word) for pair in options.items() for word in pair] + ([] if encoding is None else encoding.words)
     subprocess.run([sys.executable, str(Path(__file__).with_name("backlog.py")), *words], check=True)
 
 
@@ -125,12 +136,13 @@ def main() -> None:
     made = {(one["arm"], one["repeat"]) for one in kept(runs) if one["records"] >= args.records}
     wanted = [(arm, repeat) for repeat in range(args.repeats) for arm in args.arms if (arm, repeat) not in made]
     if wanted:
-        with own_broker() as (base, broker):
-            print(f"bench: filling a topic with {args.records:,} records", flush=True)
-            fill(args.records, broker)
+        works = [parse(arm).work for arm, _ in wanted]
+        with own_broker() as (base, broker), own_registry(base.home / "registry", works) as registry:
+            for encoding in {encoding_of(work, registry) for work in works}:
+                fill(args.records, broker, encoding)
             for arm, repeat in wanted:
                 print(f"bench: {arm} drains it, repeat {repeat + 1}", flush=True)
-                run = drain(arm, args.records, base, broker, repeat)
+                run = drain(arm, args.records, base, broker, repeat, registry)
                 keep(runs, run, lambda one, new=run: one["records"] < new["records"] and one["arm"] == new["arm"])
                 rates = {name: f"{table['rows_per_second']:,.0f} rows/s" for name, table in run["tables"].items()}
                 print(f"bench: {arm}: {rates}, {run['cpu_seconds']} CPU s", flush=True)

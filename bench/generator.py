@@ -12,6 +12,7 @@ import threading
 import time
 
 from confluent_kafka import Producer
+from value_formats import add_options, encoded, encoding_asked
 
 PAYLOADS = 1000
 
@@ -45,11 +46,12 @@ def main() -> None:
     parser.add_argument("--record-bytes", type=int, default=180)
     parser.add_argument("--linger-ms", type=float, default=5)
     parser.add_argument("--dirty", action="store_true", help="one record of a hundred cannot be decoded")
+    add_options(parser)
     args = parser.parse_args()
     producer = Producer(
         {"bootstrap.servers": args.bootstrap_servers, "linger.ms": args.linger_ms, "acks": "all", "enable.idempotence": True}
     )
-    payloads = values(args.record_bytes, dirty=args.dirty)
+    payloads = encoded(values(args.record_bytes, dirty=args.dirty), encoding_asked(args), args.topic)
     started, sent, tick_seconds = time.monotonic(), 0, 0.01
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
+from value_formats import Encoding
 
 from lakebound.landing.spark_command import spark_environment
 from lakebound.local.broker import Broker
@@ -90,7 +91,13 @@ def running_application(
 
 @contextmanager
 def producing(
-    load: Produced, topic: str, broker: Broker, *, dirty: bool = False, linger_ms: float = 5
+    load: Produced,
+    topic: str,
+    broker: Broker,
+    *,
+    dirty: bool = False,
+    linger_ms: float = 5,
+    encoding: Encoding | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run the generator, which prints its report when it is asked to end."""
     options: dict[str, object] = {
@@ -101,6 +108,7 @@ def producing(
     }
     options |= {"--record-bytes": load.record_bytes, "--linger-ms": linger_ms}
     words = [str(word) for pair in options.items() for word in pair] + (["--dirty"] if dirty else [])
+    words += [] if encoding is None else encoding.words
     generator = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("generator.py")), *words], stdout=subprocess.PIPE
     )

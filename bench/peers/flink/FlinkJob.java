@@ -7,7 +7,8 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 /**
  * FlinkJob BROKERS TOPIC FOLDER [key=value ...]: Kafka's JSON into the Iceberg table bench.events, in a mini cluster of this
  * process, as SQL, until the process is ended. Keys are Flink's own, but for bench.work (plain, encode, enrich or dirty: the same
- * as bench/work.py says) and bench.reference, a CSV file of device, site and model.
+ * as bench/work.py says; avro: records are Avro with the schemas of the registry at bench.registry) and bench.reference, a CSV
+ * file of device, site and model.
  */
 public class FlinkJob {
   public static void main(String[] arguments) throws Exception {
@@ -28,6 +29,10 @@ public class FlinkJob {
       settings.put(pair[0], pair[1]);
     }
     String work = settings.getOrDefault("bench.work", "plain"), reference = settings.get("bench.reference");
+    String format = "'format'='json'" + (work.equals("dirty") ? ",'json.ignore-parse-errors'='true'" : "");
+    if (work.equals("avro")) {
+      format = "'format'='avro-confluent','avro-confluent.url'='" + settings.get("bench.registry") + "'";
+    }
     settings.keySet().removeIf(key -> key.startsWith("bench."));
     Configuration configuration = new Configuration();
     settings.forEach(configuration::setString);
@@ -45,8 +50,7 @@ public class FlinkJob {
             + " topic STRING METADATA VIRTUAL, `partition` INT METADATA VIRTUAL, `offset` BIGINT METADATA VIRTUAL,"
             + " kafka_ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL) WITH ('connector'='kafka','topic'='" + topic + "',"
             + "'properties.bootstrap.servers'='" + brokers + "','properties.group.id'='flink-" + topic + "',"
-            + "'scan.startup.mode'='earliest-offset','format'='json'"
-            + (work.equals("dirty") ? ",'json.ignore-parse-errors'='true'" : "") + ")");
+            + "'scan.startup.mode'='earliest-offset'," + format + ")");
     tables.executeSql(
         "CREATE CATALOG ice WITH ('type'='iceberg','catalog-type'='hadoop','warehouse'='" + folder + "/warehouse')");
     tables.executeSql("CREATE DATABASE IF NOT EXISTS ice.bench");
