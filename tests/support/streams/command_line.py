@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 import yaml
 from typer.testing import CliRunner, Result
 
@@ -29,6 +31,9 @@ ORDERS: dict[str, Any] = {
     "freshness": "500ms",
     "tables": [{"format": "delta", "name": "lake.orders"}, {"format": "iceberg", "name": "lake.orders"}],
 }
+# Typer makes the whole tree of commands from their type hints for each that is run, which takes 0.1 s: here it is made once.
+typer.testing._get_command = cache(typer.testing._get_command)
+
 STARTS = ("lakebound.cli.process", "spark_apps")
 """What its processes run; see tests/support/reached_tests.py."""
 
