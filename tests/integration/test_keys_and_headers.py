@@ -1,4 +1,7 @@
-"""A pipeline that gets a key and headers later, in each lane: from a real broker, through quarantine and its replay."""
+"""A pipeline that gets a key and headers later, in each lane: from a real broker, through quarantine and its replay.
+
+The short form leaves out the lane in which Spark reads and the driver writes: tests/spark/test_keys_and_headers.py has it, too.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from confluent_kafka import Producer
 from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.applications import applications
 from tests.support.streams.command_line import answer, known_to_commands
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Lane, Pipeline, make_pipeline
 
 from lakebound.local.broker import Broker
@@ -74,7 +78,7 @@ def quarantined(pipeline: Pipeline) -> dict[int, tuple[str, Sent]]:
     }
 
 
-@pytest.mark.parametrize("lane", ["direct", "driver", "cluster"])
+@pytest.mark.parametrize("lane", ["direct", pytest.param("driver", marks=only_in_long_form), "cluster"])
 def test_a_key_and_headers_that_come_later_land_and_quarantine_keeps_those_of_before(
     broker: Broker, topic: TopicMaker, tmp_path: Path, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import api_pb2, descriptor_pb2, type_pb2
 from tests.support.registry.front import Front, front_of
 from tests.support.registry.server import SchemaRegistry
+from tests.support.streams.long_form import only_in_long_form
 
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import RegistryAnswerError, RegistryLoginError, RegistryUnavailableError
@@ -223,6 +224,7 @@ def test_an_address_beside_the_api_is_no_registry(schema_registry: SchemaRegistr
             client_of(url).schema(1)
 
 
+@only_in_long_form  # shortly: tests/unit/registry/test_schema_finder.py, and a stream in test_registered_schemas.py
 def test_ids_that_a_new_store_gives_to_other_schemas_are_noticed(front: Front, control: ControlFolder, tmp_path: Path) -> None:
     number = registered(front.registry, front.registry.subject(), {**ORDER, "name": "Before"})
     running = finder_of(front.url, control)
