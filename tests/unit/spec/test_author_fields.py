@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.support.streams.author_yaml import RULES, Rule, bodies, parts_for, problems_of, with_value
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.streams.pipeline_files import settings
 
 from lakebound.settings import Settings
@@ -63,6 +64,12 @@ HOSTILE: dict[Rule, list[Any]] = {
 }
 
 
+def tried_with(field: str, values: list[Any]) -> list[Any]:
+    """Return the values that are tried with a field: shortly half of them, and the others with the next field of its rule."""
+    alike = sorted(name for name, rule in RULES.items() if rule == RULES[field])
+    return values if LONG_FORM or len(alike) == 1 else values[alike.index(field) % 2 :: 2]
+
+
 def test_every_field_that_takes_text_has_a_rule() -> None:
     assert {*_text_fields(PipelineSpec)} == RULES.keys()
 
@@ -70,7 +77,7 @@ def test_every_field_that_takes_text_has_a_rule() -> None:
 @pytest.mark.parametrize("field", sorted(name for name, rule in RULES.items() if rule != "text"))
 def test_what_is_hostile_is_refused(settings: Settings, field: str) -> None:
     tried = 0
-    for hostile in HOSTILE[RULES[field]]:
+    for hostile in tried_with(field, HOSTILE[RULES[field]]):
         for body in with_value(field, hostile):
             with _nothing_is_opened(settings.pipelines):
                 problems = problems_of(settings, body)
@@ -85,7 +92,7 @@ UNREACHED = ("maintenance.compaction.sort_by",)
 
 @pytest.mark.parametrize("field", sorted(name for name, rule in RULES.items() if rule == "text"))
 def test_text_opens_nothing_on_this_machine(settings: Settings, field: str) -> None:
-    for hostile in ("/dev/zero", "../../../etc/passwd", "__import__('os')", "http://169.254.169.254/latest"):
+    for hostile in tried_with(field, ["/dev/zero", "../../../etc/passwd", "__import__('os')", "http://169.254.169.254/latest"]):
         for body in with_value(field, hostile):
             with _nothing_is_opened(settings.pipelines):
                 problems_of(settings, body)
