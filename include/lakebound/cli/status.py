@@ -11,6 +11,7 @@ import typer
 
 from lakebound.cli.output import Json, duration, number, print_json, print_rows, show
 from lakebound.control.disks import in_words
+from lakebound.spec.times import in_utc
 
 if TYPE_CHECKING:
     from lakebound.control.airflow_health import AirflowHealth
@@ -169,6 +170,9 @@ def _print_pipelines(pipelines: Sequence[PipelineStatus]) -> None:
             loaded, checked = duration(one.loaded_seconds_ago), duration(one.checked_seconds_ago)
             held = f"version {one.version}, {number(one.rows)} rows"
             show(f"{found.pipeline}: reference {name}: {held}, loaded {loaded} ago, checked {checked} ago")
+        if (code := found.source) is not None:
+            commit = f", Git commit {code.revision}" if code.revision else ""
+            show(f"{found.pipeline}: rows are made by source {code.hash}{commit}, since {in_utc(round(code.since) * 1000)}")
         if found.alive and found.app_id:
             show(f"{found.pipeline}: application {found.app_id}" + (f", Spark UI {found.spark_ui}" if found.spark_ui else ""))
     show(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, show
+from lakebound.cli.sources import print_sources
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
@@ -42,6 +43,9 @@ def ledger(
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     table: Annotated[str | None, typer.Option(help="One table, topic or store: name or format:name. Default: all.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries per table, newest first.")] = 20,
+    by_source: Annotated[
+        bool, typer.Option("--by-source", help="Show which version of the code (YAML and transform) landed which offsets.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the ledger entry of each commit: the offsets that it landed, newest first."""
@@ -57,6 +61,9 @@ def ledger(
     chosen = chosen_tables(spec, table) if table is None or not others else []
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen}
     found |= {one.spec.id: list(islice(one.entries(), limit)) for one in others}
+    if by_source:
+        print_sources({name: entries[0].entry if entries else None for name, entries in found.items()}, json=json)
+        return
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
         return

@@ -49,6 +49,14 @@ class RecentRecords(FrozenRecord):
         return self.quarantined / self.records if self.records else 0.0
 
 
+class SourceProgress(FrozenRecord):
+    """The code that makes the rows: the YAML and the transform."""
+
+    hash: str
+    revision: str = Field(default="", description="The commit of the Git checkout that it lies in; empty: none.")
+    since: float = Field(description="When the first application with it opened the tables, in epoch seconds.")
+
+
 class ReferenceProgress(FrozenRecord):
     """The version of reference data that the application uses. Times are epoch seconds."""
 
@@ -114,6 +122,7 @@ class Progress(FrozenRecord):
     durations_ms: dict[str, float] = Field(default_factory=dict, description="Of the last batch, per step.")
     tables: dict[str, TableProgress] = Field(default_factory=dict)
     references: dict[str, ReferenceProgress] = Field(default_factory=dict, description="Reference data, by name.")
+    source: SourceProgress | None = Field(default=None, description="The code that makes the rows.")
     spark_ui: str | None = None
 
 

@@ -17,7 +17,7 @@ from lakebound.control.desired import Desired, read_desired
 from lakebound.control.findings import Findings, read_sources, told_by_others
 from lakebound.control.folder import ControlFolder, StateFile
 from lakebound.control.lease import Lease, read_lease
-from lakebound.control.progress import Outcome, Progress, RecentRecords, read_outcome, read_progress
+from lakebound.control.progress import Outcome, Progress, RecentRecords, SourceProgress, read_outcome, read_progress
 from lakebound.control.quarantine_rate import recent_records, told_share
 from lakebound.control.recent_ledger import read_recent_ledger
 from lakebound.control.schemas_in_use import SchemasInUse, read_schemas_in_use
@@ -93,6 +93,7 @@ class PipelineStatus(Frozen):
     schemas: tuple[SchemasInUse, ...] = Field(
         default=(), description="Of which registry, subjects and versions the stream reads, and what its columns come from."
     )
+    source: SourceProgress | None = Field(default=None, description="The code that makes the rows, and since when.")
     spark_ui: str | None = None
     log: Path | None = None
     rows_changed_by_others: tuple[str, ...] = Field(
@@ -252,6 +253,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         recent=recent,
         references=_references(own, now) if facts.living else {},
         schemas=facts.schemas,
+        source=own.source if own else None,
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         rows_changed_by_others=tuple(_changed_by_others(facts)),

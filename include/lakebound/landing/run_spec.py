@@ -11,7 +11,9 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
 from lakebound.formats.schemas import SchemaText
 from lakebound.frozen import Frozen
+from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
+from lakebound.ledger.sources import Source
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import batches_end
@@ -32,6 +34,7 @@ class RunSpec(Frozen):
     freshness: str
     until: RunBound | None = None
     source_hash: str = ""
+    source: Source = Source()
     schema_files: dict[str, SchemaText] = Field(default_factory=dict)
     registries: dict[str, RegistrySpec] = Field(default_factory=dict)
     trace: bool = False
@@ -108,6 +111,7 @@ def make_run_spec(
         freshness=desired.freshness or spec.freshness,
         until=desired.until,
         source_hash=source_hash(spec, settings.apps),
+        source=row_source(spec, settings.apps),
         schema_files=read_schema_files(spec, settings) if reads_records else {},
         registries=_registries(spec, settings) if reads_records else {},
     )

@@ -23,6 +23,7 @@ from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
+from lakebound.ledger.sources import SourceVersion
 
 FORMAT_VERSION = 1
 INCOMPLETE = "incomplete"
@@ -118,6 +119,10 @@ class Entry(FrozenRecord):
     foreign_changes: Annotated[tuple[ForeignChange, ...], CarriedOn()] = Field(
         default=(),
         description="Commits by which others changed rows, until a person acknowledges or a rewind undoes them.",
+    )
+    sources: Annotated[tuple[SourceVersion, ...], CarriedOn()] = Field(
+        default=(),
+        description="Versions of the code that made the rows, oldest first, as far as they are remembered.",
     )
     acknowledges: tuple[str, ...] = Field(
         default=(),

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.transform_files import transform_files
 
 
 def missing_transform(spec: PipelineSpec, apps: Path) -> str | None:
@@ -46,12 +47,10 @@ def _names(tree: ast.Module) -> set[str]:
 
 
 def source_hash(spec: PipelineSpec, apps: Path) -> str:
-    """Return a short hash of the YAML's meaning and of the transform's module, by which an application shows as outdated."""
+    """Return a short hash of the YAML's meaning and of the transform's modules, by which an application shows as outdated."""
     # Maintenance is another application's, and no application reads which fields are ignored: a change needs no restart.
     body = spec.model_dump_json(by_alias=True, exclude={"maintenance": True, "value": {"ignored_fields"}})
     digest = hashlib.sha256(body.encode())
-    if spec.transform:
-        module = apps.joinpath(*spec.transform.split(".")[:-1]).with_suffix(".py")
-        if module.is_file():
-            digest.update(module.read_bytes())
+    for file in transform_files(spec, apps):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

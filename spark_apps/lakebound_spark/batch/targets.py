@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, high_water_marks, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion, remembered
 from lakebound.ledger.topics import TopicIdPartition
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.erased import erased_among, lacking, read_erased
@@ -56,6 +57,7 @@ class Writer:
             (``lakebound.tables.take_over``).
         references: Versions of the reference data that the transform reads at present, by name.
         delivery: How rows come to topics; None: exactly once, with the entry.
+        source: The code that makes the rows, for the entries with which an application opens its tables.
     """
 
     pipeline: str
@@ -68,6 +70,7 @@ class Writer:
     take_over: Callable[[LandingTarget, LedgerView], LedgerView] = lambda table, view: view
     references: Callable[[], Mapping[str, str]] = dict
     delivery: Literal["at_least_once"] | None = None
+    source: Source = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ class Target:
             references=dict(writer.references()) if kind is None else {},
             hours=origin.hours,
             quarantine=writer.quarantine if kind == "open" else None,
+            sources=self._sources(writer.source) if kind == "open" else (),
             erased=erased,
             delivery=writer.delivery if self.table.spec.format == "topic" else None,
         )
@@ -220,6 +224,10 @@ class Target:
         # After the batch, which is visible by now, and before the next is read.
         self.view = writer.take_over(self.table, self.view)
         return committed
+
+    def _sources(self, source: Source) -> tuple[SourceVersion, ...]:
+        known = self.view.entry.sources if self.view.entry else ()
+        return remembered(known, source, high_water_marks(self.view.coverage), int(time.time() * 1000))
 
     def flush(self, writer: Writer, *, older_than_seconds: float = 0.0) -> bool:
         """Commit what is pending, if anything is and the last entry is old enough; return whether it did."""

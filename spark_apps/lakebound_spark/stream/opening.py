@@ -62,6 +62,7 @@ def make_writer(run: RunSpec, lease: Lease) -> Writer:
         check_lease,
         run.spec.limits.commit_attempts,
         quarantine=run.spec.quarantine_table.id,
+        source=run.source,
         give_turn=GiveTurns(run.control),
         take_over=lambda table, view: take_over(offers(table.spec.id), table, view, committer),
     )

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from lakebound.control.progress import TableProgress
+from lakebound.control.progress import SourceProgress, TableProgress
 from lakebound.ledger.entry import has_gaps, high_water_marks
 from lakebound.ledger.marks import NextOffsets, lowest
 from lakebound_spark.batch.targets import Target
@@ -34,6 +34,7 @@ class TargetsReport:
         self._has_gaps = {query: any(has_gaps(target.coverage) for target in own) for query, own in targets.items()}
         self._tables: dict[str, dict[str, TableProgress]] = {query: {} for query in targets}
         self._newest_ms: dict[str, int | None] = dict.fromkeys(targets)
+        self._source = _newest_source(target for own in targets.values() for target in own)
 
     def begin(self, query: str, start: NextOffsets) -> None:
         """Put the place on the board from which a query reads.
@@ -65,12 +66,23 @@ class TargetsReport:
             "high_water_marks": lowest(self._marks.values()),
             "newest_record_ms": _least(self._newest_ms.values()),
             "has_gaps": any(self._has_gaps.values()),
+            "source": self._source,
         }
         tables = {name: one for own in self._tables.values() for name, one in own.items()}
         if tables:
             newest = (max((one.committed_at for one in own.values()), default=None) for own in self._tables.values())
             shown |= {"tables": tables, "last_commit_at": _least(newest)}
         self._board.change(**shown)
+
+
+def _newest_source(targets: Iterable[Target]) -> SourceProgress | None:
+    """Return the code with which the targets were opened, and since when it makes rows."""
+    entries = (target.view.entry for target in targets)
+    newest = [entry.sources[-1] for entry in entries if entry is not None and entry.sources]
+    if not newest:
+        return None
+    first = min(newest, key=lambda one: one.since_ms)
+    return SourceProgress(hash=first.hash, revision=first.revision, since=first.since_ms / 1000)
 
 
 def _table_progress(target: Target, committed_at: float) -> TableProgress:

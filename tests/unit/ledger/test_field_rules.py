@@ -14,6 +14,7 @@ from lakebound.ledger.entry import ENTRY_KEY, Entry, EntryKind, TopicOffsets, ca
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.field_rules import CarriedOn, Required, carried_on, required_by, requirements_of
 from lakebound.ledger.foreign_changes import ForeignChange
+from lakebound.ledger.sources import SourceVersion
 
 COVERAGE = {"orders": TopicOffsets(topic_id="id-1", partitions={0: ((0, 9),)})}
 SAYS: dict[str, Any] = {
@@ -22,6 +23,7 @@ SAYS: dict[str, Any] = {
     "quarantine": "delta:quarantine.orders",
     "foreign_changes": (ForeignChange(version="7"),),
     "erased": ErasedFile(digest="a" * 64, rows=2),
+    "sources": (SourceVersion(hash="0123456789ab", since_ms=1, first_offsets={"orders": {0: 4}}),),
 }
 """A value for each field that is carried on. A new one needs a line here; by it, going back to the version before is tested."""
 BASE = {"pipeline", "epoch", "commit", "kind", "version", "writer", "requires", "coverage"}

@@ -10,6 +10,7 @@ from tests.support.tables.local_tables import PIPELINE, SCHEMA, TOPIC, TOPIC_ID,
 from tests.support.worlds.rewinds import REWIND, entry
 
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.sources import Source, SourceVersion
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import START_SECONDS
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan
@@ -198,3 +199,17 @@ def test_the_coverage_of_former_incarnations_goes_with_the_reset() -> None:
     past = PastVersion(entry(coverage=offsets(0, 10), former=former), 10, SCHEMA)
     (step,) = (step for step in plan(facts(table(past=past))).steps if step.table)
     assert step.detail["former"][TOPIC][0]["topic_id"] == "gone"
+
+
+def test_code_that_would_make_the_same_rows_again_is_told() -> None:
+    made_by = (SourceVersion(hash="a", since_ms=1), SourceVersion(hash="b", since_ms=2, first_offsets={TOPIC: {0: 7}}))
+    past = PastVersion(entry(coverage=offsets(0, 10), sources=made_by[:1]), 10, SCHEMA)
+    rewound = table(past=past, sources=made_by)
+    told = plan(facts(rewound, source=Source(hash="b"))).notes[0]
+    assert "source b" in told and f"`lakebound control {PIPELINE} hold`" in told
+    for other in (Source(hash="a"), Source(hash="c"), Source()):
+        assert not any("hold" in note for note in plan(facts(rewound, source=other)).notes)
+    ahead = table(past=PastVersion(entry(coverage=offsets(0, 40)), 40, SCHEMA), sources=made_by)
+    assert not any("hold" in note for note in plan(facts(ahead, source=Source(hash="b"))).notes)
+    (step,) = (step for step in plan(facts(rewound)).steps if step.table)
+    assert [one["hash"] for one in step.detail["sources"]] == ["a"], "the reset names the code of the rows that are left"

@@ -7,6 +7,8 @@ from pydantic import Field, field_validator, model_validator
 from lakebound.control.incidents import Incident
 from lakebound.errors import LakeboundError
 from lakebound.frozen import FrozenRecord
+from lakebound.landing.row_source import row_source
+from lakebound.ledger.sources import UNKNOWN, Source
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedRepair
 from lakebound.operations.recovery.rewind.apply import apply_rewind
@@ -69,9 +71,9 @@ class RepairForm(FrozenRecord):
             return self.model_copy(update={"to": moment})
         return self
 
-    def request(self, now_ms: int) -> RewindRequest:
-        """Return the request for a rewind."""
-        return RewindRequest(None if self.to is None else parse_past(self.to, now_ms), self.table)
+    def request(self, now_ms: int, source: Source = UNKNOWN) -> RewindRequest:
+        """Return the request for a rewind; ``source`` is the code that would land the rows again."""
+        return RewindRequest(None if self.to is None else parse_past(self.to, now_ms), self.table, source)
 
 
 def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> RepairPlan:
@@ -88,7 +90,8 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
     """
     action = _settled_action(form)
     if action in REWINDS:
-        return make_plan(spec, places_of(settings, spec.warehouse), form.request(now_ms)).plan
+        request = form.request(now_ms, row_source(spec, settings.apps))
+        return make_plan(spec, places_of(settings, spec.warehouse), request).plan
     return plan_recovery(spec, settings, action)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakebound.inspection.proof.collect import table_id
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import check_owner
+from lakebound.ledger.sources import UNKNOWN, Source
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.recovery.landing_rate import slowest_rate
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan
@@ -35,10 +36,12 @@ class RewindRequest:
     Attributes:
         to_ms: The time to which the tables go back, in milliseconds since the epoch; None undoes the last rewind.
         table: Name or id of the only table that goes back; None for all.
+        source: The code that would land the rows again.
     """
 
     to_ms: int | None
     table: str | None = None
+    source: Source = UNKNOWN
 
     @property
     def action(self) -> RewindAction:
@@ -101,6 +104,7 @@ def make_plan(spec: PipelineSpec, places: Places, request: RewindRequest, *, kaf
         },
         topics=(kafka or KafkaFacts(spec.connection)).topics(spec.topics),
         records_per_second=slowest_rate(subject.targets),
+        source=request.source,
     )
     return Rewinding(plan_rewind(spec.pipeline, request.action, facts, undoes=undoes), facts)
 
@@ -200,6 +204,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         kept_until_ms=_kept_until_ms(subject, table, round(time.time() * 1000)),
         released=now.entry.released if now else 0,
         erased=now.entry.erased if now else None,
+        sources=now.entry.sources if now else (),
     )
 
 

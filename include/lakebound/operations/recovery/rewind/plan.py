@@ -15,6 +15,7 @@ from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
+from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
 from lakebound.operations.recovery.plan import PlanRefusedError, RepairPlan, RepairStep
@@ -45,6 +46,7 @@ class RewoundTable:
             maintenance is off.
         released: How many records were released from quarantine until now.
         erased: How its entry names the rows that were erased by decision until now; None without any.
+        sources: The versions of the code that made its rows.
     """
 
     table: str
@@ -57,6 +59,7 @@ class RewoundTable:
     kept_until_ms: int
     released: int = 0
     erased: ErasedFile | None = None
+    sources: tuple[SourceVersion, ...] = ()
 
     @property
     def reset_coverage(self) -> Offsets:
@@ -92,6 +95,7 @@ class RewindFacts:
         kept: Coverage of the targets that stay as they are.
         topics: Kafka's facts of the pipeline's topics.
         records_per_second: How fast the stream lands a backlog; None if its entries do not show it.
+        source: The code on disk, which will land the rows again.
     """
 
     targets: tuple[RewoundTable, ...]
@@ -99,6 +103,7 @@ class RewindFacts:
     kept: Mapping[str, Offsets] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     records_per_second: float | None = None
+    source: Source = UNKNOWN
 
     @property
     def tables(self) -> tuple[RewoundTable, ...]:
@@ -138,7 +143,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         replays_records=records,
         removes_rows={table.table: max(table.rows - table.past.rows, 0) for table in facts.tables},
         estimate_seconds=catch_up_seconds(records, facts.records_per_second),
-        notes=(*_released(pipeline, facts), *_notes(facts, replayed)),
+        notes=(*_same_code(pipeline, facts), *_released(pipeline, facts), *_notes(facts, replayed)),
     )
 
 
@@ -162,6 +167,8 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             # What others changed before that version is in it still; what they changed since is undone.
             said = table.past.entry.model_dump(mode="json", include={"foreign_changes"})
             detail["foreign_changes"] = said["foreign_changes"]
+        if table.past.entry and table.past.entry.sources:
+            detail["sources"] = table.past.entry.model_dump(mode="json", include={"sources"})["sources"]
         if table.erased is not None:
             detail["erased"] = table.erased.model_dump(mode="json")
         when = in_utc(table.target.committed_at_ms)
@@ -267,6 +274,17 @@ def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) ->
             f"maintenance keeps it until {in_utc(table.kept_until_ms)}, other tools may remove it earlier"
         )
     yield READERS
+
+
+def _same_code(pipeline: str, facts: RewindFacts) -> Iterator[str]:
+    """Yield a warning where the code on disk is that which made the rows: it would make them again."""
+    newest = [table.sources[-1] for table in facts.targets if table.sources and not moved_forward(table)]
+    if facts.source.hash and any(one.hash == facts.source.hash for one in newest):
+        yield (
+            f"the transform and YAML on disk made the rows that are removed (source {facts.source.hash}), and would make the "
+            "same rows again. If they are the reason for this rewind, first run `lakebound control "
+            f"{pipeline} hold`, and start the pipeline when they are mended"
+        )
 
 
 def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
