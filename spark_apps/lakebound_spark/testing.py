@@ -13,12 +13,15 @@ from pyspark.sql import functions as F
 
 from lakebound.landing.direct_read import GivenHeaders, RecordColumns
 from lakebound.landing.read_schemas import SchemaBook
+from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.landing.sampling import TopicSample
 from lakebound.landing.schema_files import read_schema_files
 from lakebound.landing.spark_command import METASPACE, QUICK_START
 from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.registries_file import find_registry
+from lakebound.spec.value import SchemaValueSpec
 from lakebound.tables.places import places_of
 from lakebound_spark.check.trial import land_in_memory
 from lakebound_spark.landing.assembly import Assembly
@@ -88,11 +91,19 @@ def land(
     session = _session()
     topic = spec.topics[0]
     sample = _columns(topic, [one if isinstance(one, Record) else Record(one) for one in records])
-    spec = SchemaBook(spec, read_schema_files(spec, load_settings()), None).spec
+    spec = _with_schemas(spec)
     planned = plan_pipeline(session, spec, _references(session, spec, reference or {}))
     rows, bad = land_in_memory(Assembly(planned, {topic: "test"}), TopicSample(sample, {topic: "test"}))
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)
     return Landed(rows.to_pylist(), [f"{reason}: {error}" for reason, error in told])
+
+
+def _with_schemas(spec: PipelineSpec) -> PipelineSpec:
+    """Return the pipeline with its schemas: those of its registry are read from where registries.yaml says."""
+    settings, value = load_settings(), spec.value
+    registry = value.registry if isinstance(value, SchemaValueSpec) else None
+    subjects = None if registry is None else RegistrySubjects(registry, find_registry(registry, settings), None)
+    return SchemaBook(spec, read_schema_files(spec, settings), subjects).spec
 
 
 def _columns(topic: str, records: Sequence[Record]) -> RecordColumns:

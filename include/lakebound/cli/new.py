@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,9 @@ from lakebound.cli.output import Json, number, print_json, say, show
 from lakebound.errors import LakeboundError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakebound.formats.contract import Headers
     from lakebound.settings import Settings
     from lakebound.spec.draft.files import Beginning
 
@@ -80,7 +84,7 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     from lakebound.landing.sampling import is_compacted, read_sample
     from lakebound.spec.connection import ConnectionSpec
     from lakebound.spec.draft.files import PLACEHOLDER, Beginning
-    from lakebound.spec.draft.inference import infer, is_object
+    from lakebound.spec.draft.inference import is_object
     from lakebound.spec.draft.judged import MOST_BYTES, MOST_SAMPLES
     from lakebound.spec.draft.key_and_headers import key_and_headers
     from lakebound.spec.load import load_pipeline
@@ -93,12 +97,53 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
         return Beginning(name, name, written, PLACEHOLDER, [b'{"id": "a", "at": "2026-01-01T12:00:00Z"}'], editor)
     say(f"new: reading up to {number(records)} records of {topic}")
     sample = read_sample(connection, (topic,), records, newest=True, reader=name).records
-    inferred = infer(values := sample.values)
-    taken = [one.name for one in inferred.columns] or ["key", "value"]
-    beside = key_and_headers(sample.keys if inferred.columns else (), sample.headers(), taken)
-    fitting = [value for value in values if value and (is_object(value) or not inferred.columns) and len(value) <= MOST_BYTES]
-    compacted = is_compacted(connection, topic)
-    return Beginning(name, topic, written, inferred, fitting[:MOST_SAMPLES], editor, compacted, beside)
+    values, headers = sample.values, sample.headers()
+    seen = _values(topic, values, headers, settings)
+    columns = seen.inferred.columns
+    beside = key_and_headers(sample.keys if columns else (), headers, [one.name for one in columns] or ["key", "value"])
+    is_json = columns and seen.registered is None
+    fitting = [value for value in values if value and (is_object(value) or not is_json) and len(value) <= MOST_BYTES]
+    return replace(
+        seen,
+        name=name,
+        connection=written,
+        samples=fitting[:MOST_SAMPLES],
+        editor=editor,
+        is_compacted=is_compacted(connection, topic),
+        beside_values=beside,
+    )
+
+
+def _values(topic: str, values: Sequence[bytes | None], headers: Sequence[Headers | None], settings: Settings) -> Beginning:
+    """Return how a topic's values are read: by the registry that has their schemas, or by what they are like."""
+    from lakebound.inspection.registry_search import search_registries
+    from lakebound.spec.draft.connect import connect_columns
+    from lakebound.spec.draft.files import Beginning
+    from lakebound.spec.draft.inference import Column, infer
+    from lakebound.spec.draft.wire_format import foreign_frame_of
+    from lakebound.spec.registries_file import load_registries, registries_file
+
+    inferred = infer(values, headers)
+    foreign, wire = foreign_frame_of(values), inferred.wire_format
+    remarks = [] if foreign is None else [f"the values begin with {foreign}, which Lakebound does not read"]
+    if columns := connect_columns(values):
+        seen = replace(inferred, columns=columns, left_out=(), wire_format=None)
+        return Beginning(topic, topic, "", seen, is_connects=True, remarks=remarks)
+    if wire is None or inferred.objects > wire.records:
+        return Beginning(topic, topic, "", inferred, remarks=remarks)
+    registries = load_registries(settings)
+    found = search_registries(topic, wire, registries)
+    remarks += found.problems
+    if found.proposal is None:
+        known = ", ".join(registries) or "none"
+        remarks.append(f"{registries_file(settings)} names these registries: {known}. None of them told the schemas")
+        return Beginning(topic, topic, "", replace(inferred, columns=()), remarks=remarks)
+    found_columns = tuple(Column(name, kind) for name, kind in found.columns)
+    left = sum(value is not None for value in values) - wire.records
+    if left:
+        remarks.append(f"{number(left)} of the sampled records name no schema: they go to quarantine")
+    seen = replace(inferred, columns=found_columns, wire_format=None, left_out=())
+    return Beginning(topic, topic, "", seen, registered=found.proposal, remarks=remarks)
 
 
 def _connection_of(pipeline: str, settings: Settings) -> str:

@@ -93,6 +93,19 @@ class UnreadableSchemaError(ValueError):
         super().__init__(f"{path}: {reason}" if path else reason)
 
 
+@dataclass(frozen=True)
+class RecordType:
+    """Which type of a schema a value has.
+
+    Attributes:
+        name: Its full name, as a pipeline names it.
+        is_default: Whether it is the one that is read where a pipeline names none.
+    """
+
+    name: str
+    is_default: bool
+
+
 class PayloadDecoder(Protocol):
     """Decodes values that were all written with one schema, and that no longer have the schema's id before them."""
 
@@ -119,6 +132,17 @@ class SchemaReader(Protocol):
 
         Raises:
             UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
+        """
+
+    def record_type(self, schema: SchemaText, payload: bytes) -> RecordType | None:
+        """Return the type of a value; None where its schema names none, or the value does not say which it is.
+
+        Args:
+            schema: With which it was written.
+            payload: What stands behind the schema's id.
+
+        Raises:
+            UnreadableSchemaError: The schema cannot be read.
         """
 
     def payload_decoder(

@@ -90,6 +90,13 @@ class SchemaAnswer(_Answer):
         return _KINDS[name]
 
 
+class SubjectVersionAnswer(_Answer):
+    """A version of a subject that has a schema."""
+
+    subject: _Name
+    version: _Version
+
+
 class ProblemAnswer(_Answer):
     """Why a registry does not do what it was asked for."""
 
@@ -111,6 +118,7 @@ class _Kind:
 
 _RULES = (_Kind("encoding", "encoding"), _Kind("migration", "migration"), _Kind("domain", "data"))
 _versions = TypeAdapter(list[_Version])
+_subject_versions = TypeAdapter(list[SubjectVersionAnswer])
 _types = TypeAdapter(list[str])
 
 
@@ -134,6 +142,19 @@ def read_versions(body: bytes) -> list[int]:
         return sorted(_versions.validate_json(body, strict=True))
     except ValidationError:
         raise UnreadableAnswerError("it answers with JSON that is not a list of versions") from None
+
+
+def read_subjects(body: bytes) -> list[str]:
+    """Return the names of the subjects that have a schema, each once, in the order of the answer.
+
+    Raises:
+        UnreadableAnswerError: They are none.
+    """
+    try:
+        _check_json(body)
+        return list(dict.fromkeys(one.subject for one in _subject_versions.validate_json(body, strict=True)))
+    except ValidationError:
+        raise UnreadableAnswerError("it answers with JSON that is not a list of versions with subjects") from None
 
 
 def read_types(body: bytes) -> list[str]:

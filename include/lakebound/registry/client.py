@@ -18,6 +18,7 @@ from lakebound.registry.answers import (
     UnusableSchemaError,
     read_compatibility,
     read_schema,
+    read_subjects,
     read_types,
     read_versions,
 )
@@ -90,6 +91,21 @@ class RegistryClient:
     def types(self) -> list[str]:
         """Return the formats of schemas that the registry knows, such as AVRO; every user may ask for them."""
         return self._get("schemas/types", {}, "the formats that it knows", read_types) or []
+
+    def subjects(self, schema_id: int) -> list[str]:
+        """Return the subjects that have a schema; none where the registry has no such schema, or cannot be asked for them.
+
+        Args:
+            schema_id: Its number.
+        """
+        try:
+            return (
+                self._get(f"schemas/ids/{schema_id}/versions", {}, f"the subjects of schema {schema_id}", read_subjects) or []
+            )
+        except RegistryAnswerError as exc:
+            if not isinstance(exc.__cause__, NoSuchPathError):
+                raise
+            return []
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Return the numbers of a subject's versions, oldest first; none where the registry has no such subject.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakebound.formats.avro.bytes_read import MalformedError, number_at
 from lakebound.formats.avro.decoder import AvroDecoder
 from lakebound.formats.avro.defaults import written
 from lakebound.formats.avro.making import ZEROS, Making
@@ -18,7 +19,7 @@ from lakebound.formats.avro.shape import Part, RecordPart, shape_of
 from lakebound.formats.avro.single import Found, SingleReader, write_down
 from lakebound.formats.avro.tape import Tape
 from lakebound.formats.avro.types import AvroType, Field, Primitive, Record, Union
-from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
+from lakebound.formats.schemas import PayloadDecoder, RecordType, SchemaText, UnreadableSchemaError
 
 
 def imports_of(text: str) -> tuple[str, ...]:
@@ -39,6 +40,27 @@ def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
     kind = parsed(schema)
     records = _records(kind, record)
     return columns_of_type(records[0] if records else kind)
+
+
+def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
+    """Return the record at the top of a schema; of a union the one that the payload begins with.
+
+    Args:
+        schema: The schema.
+        payload: A value.
+
+    Raises:
+        UnreadableSchemaError: The schema cannot be read.
+    """
+    kind = parsed(schema)
+    records = _records(kind, None)
+    if isinstance(kind, Union):
+        try:
+            branch, _ = number_at(payload, 0, len(payload), "")
+        except MalformedError:
+            return None
+        kind = kind.branches[branch] if 0 <= branch < len(kind.branches) else kind
+    return RecordType(kind.name, kind is records[0]) if isinstance(kind, Record) else None
 
 
 def payload_decoder(

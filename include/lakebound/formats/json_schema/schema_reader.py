@@ -12,7 +12,7 @@ from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.json_schema.documents import Documents, documents_of
 from lakebound.formats.json_schema.fitting import check_fit, check_names
 from lakebound.formats.json_schema.mapping import columns_of_record, record_of
-from lakebound.formats.schemas import PayloadDecoder, SchemaText, UnreadableSchemaError
+from lakebound.formats.schemas import PayloadDecoder, RecordType, SchemaText, UnreadableSchemaError
 
 
 def imports_of(text: str) -> tuple[str, ...]:
@@ -33,6 +33,20 @@ def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
     columns = columns_of_record(_documents(schema, record))
     check_names(columns)
     return columns
+
+
+def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
+    """Return the title of a schema, by which producers name its subject; None where it has none.
+
+    Args:
+        schema: The schema.
+        payload: Of no influence.
+
+    Raises:
+        UnreadableSchemaError: The schema cannot be read.
+    """
+    title = _title(documents_of(schema))
+    return None if title is None else RecordType(title, is_default=True)
 
 
 def payload_decoder(
@@ -68,7 +82,12 @@ class _Payloads:
 @lru_cache(maxsize=64)
 def _documents(schema: SchemaText, record: str | None) -> Documents:
     documents = documents_of(schema)
-    title = documents.root.get("title", record_of(documents).get("title"))
-    if record is not None and isinstance(title, str) and title != record:
+    title = _title(documents)
+    if record is not None and title is not None and title != record:
         raise UnreadableSchemaError("", f"the title of the schema is {title}, and the pipeline names the record {record}")
     return documents
+
+
+def _title(documents: Documents) -> str | None:
+    title = documents.root.get("title", record_of(documents).get("title"))
+    return title if isinstance(title, str) and title else None

@@ -12,9 +12,9 @@ from lakebound.formats.protobuf.decoder import Framed, ProtobufDecoder
 from lakebound.formats.protobuf.files import files_of, is_built_in
 from lakebound.formats.protobuf.mapping import columns_of_message
 from lakebound.formats.protobuf.plan import plan_of
-from lakebound.formats.protobuf.records import record_of
+from lakebound.formats.protobuf.records import message_at, read_indexes, record_of
 from lakebound.formats.protobuf.source import read_file
-from lakebound.formats.schemas import PayloadDecoder, SchemaText
+from lakebound.formats.schemas import PayloadDecoder, RecordType, SchemaText
 
 
 def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
@@ -28,6 +28,21 @@ def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
         UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
     """
     return columns_of_message(_message(schema, record))
+
+
+def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
+    """Return the message that the indexes at the beginning of a payload name; None where there are none.
+
+    Args:
+        schema: The schema.
+        payload: Message indexes, and a message.
+
+    Raises:
+        UnreadableSchemaError: The schema cannot be read.
+    """
+    first, found = _message(schema, None), read_indexes(payload)
+    message = None if found is None else message_at(first.file, found[0])
+    return None if message is None else RecordType(message.full_name, message.full_name == first.full_name)
 
 
 def payload_decoder(

@@ -2,5 +2,6 @@
 
 ``unknown_fields`` compares the schema of a pipeline that is there with records.
 
-Other rooms import ``files``, ``inference``, ``judged``, ``key_and_headers`` and ``unknown_fields``.
+Other rooms import ``connect``, ``files``, ``inference``, ``judged``, ``key_and_headers``, ``registered``, ``unknown_fields``
+and ``wire_format``.
 """

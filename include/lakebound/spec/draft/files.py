@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from string import Template
 
 from lakebound.spec.draft.inference import Column, Inferred, ddl_name, notes_of
+from lakebound.spec.draft.registered import Registered
+from lakebound.spec.draft.unknown_fields import in_yaml
 
 PLACEHOLDER = Inferred((Column("id", "STRING", is_required=True), Column("at", "TIMESTAMP")), 0, 0)
 """Where there is no sample."""
@@ -45,7 +47,7 @@ tables:
     name: lake.$name
 $partitioning
 # If you add a column that a table lacks: refuse to start, add_columns, quarantine such records, or ignore it.
-schema_evolution: refuse
+schema_evolution: $evolution
 """)
 
 _JSON = Template("""\
@@ -53,7 +55,7 @@ _JSON = Template("""\
 # the quarantine table with its raw bytes and the reason.$required
 ${notes}value:
   format: json
-  schema: >-
+${envelope}  schema: >-
 $columns
   unknown_fields: ignore   # or quarantine: then a record with a field that is not above is a bad record
 null_values: quarantine    # for records without a value; skip ignores them, delete removes their key from to_stores
@@ -64,6 +66,25 @@ _BYTES = Template("""\
 ${notes}value:
   format: bytes
 """)
+
+_REGISTERED = Template("""\
+$columns
+${notes}value:
+$fields
+null_values: quarantine    # for records without a value; skip ignores them, delete removes their key from to_stores
+""")
+
+_FOLLOWS = (
+    "The schema is that of a registry. The tables get the columns of all its versions, and those of newer ones without a "
+    "restart."
+)
+
+_UNREGISTERED = """\
+# To decode them, remove this value and the # below, and name the registry as registries.yaml does:
+# value:
+#   format: avro           # or protobuf, json_schema: as the registry says of the schema
+#   registry:              # docs/how-to/schema-registries.md
+"""
 
 COMPACTED = (
     "the topic is compacted (cleanup.policy): Kafka keeps only the newest record of each key. So a new table, a rewind or a "
@@ -104,6 +125,9 @@ class Beginning:
         editor: First line of the YAML, by which editors complete it, with its line end; may be empty.
         is_compacted: Whether Kafka keeps only the newest record of each key.
         beside_values: Lines of YAML that would land keys and headers of the sample.
+        registered: How values are read whose schema a registry has; None: no registry has one.
+        is_connects: Whether the values are Kafka Connect's, with schema and payload.
+        remarks: What else whoever makes it should know, a line each.
     """
 
     name: str
@@ -114,11 +138,14 @@ class Beginning:
     editor: str = ""
     is_compacted: bool = False
     beside_values: Sequence[str] = ()
+    registered: Registered | None = None
+    is_connects: bool = False
+    remarks: Sequence[str] = ()
 
     @property
     def is_json(self) -> bool:
         """Whether the records are JSON objects."""
-        return bool(self.inferred.columns)
+        return self.registered is None and bool(self.inferred.columns)
 
 
 def pipeline_yaml(new: Beginning) -> str:
@@ -129,8 +156,9 @@ def pipeline_yaml(new: Beginning) -> str:
         name=new.name,
         topic=json.dumps(new.topic),
         connection=textwrap.indent(new.connection.rstrip(), "  "),
-        value=_json_value(new.inferred) if new.is_json else _BYTES.substitute(notes=_notes(new.inferred)),
+        value=_value(new),
         beside=_beside(new),
+        evolution="refuse" if new.registered is None else "add_columns",
         compacted=comment(f"{COMPACTED[0].upper()}{COMPACTED[1:]}.") + "\n" if new.is_compacted else "",
         partitioning=_partitioning(new),
     )
@@ -150,7 +178,7 @@ def transform_source(new: Beginning) -> str:
 
 def notes_of_beginning(new: Beginning) -> list[str]:
     """Return what whoever made a pipeline should know of its topic and of the schema, a line each."""
-    return [*([COMPACTED] if new.is_compacted else []), *notes_of(new.inferred)]
+    return [*([COMPACTED] if new.is_compacted else []), *_value_notes(new)]
 
 
 def comment(text: str, indent: str = "") -> str:
@@ -168,18 +196,34 @@ def _origin(new: Beginning) -> str:
     return f"{told} Other records may differ: compare the schema with the documentation of the producers."
 
 
-def _json_value(inferred: Inferred) -> str:
+def _value_notes(new: Beginning) -> list[str]:
+    """Return what is to be known of the values, a line each."""
+    found = [] if new.registered is None else [new.registered.told, *new.registered.others]
+    return [*found, *new.remarks, *notes_of(new.inferred)]
+
+
+def _value(new: Beginning) -> str:
+    notes = "".join(comment(note, "  ") + "\n" for note in _value_notes(new))
+    if new.registered is not None:
+        columns = ", ".join(f"{ddl_name(one.name)} {one.type}" for one in new.inferred.columns)
+        told = f"{_FOLLOWS} Columns of the sampled records: {columns}." if columns else _FOLLOWS
+        fields = "\n".join(f"  {name}: {in_yaml(value)}" for name, value in new.registered.fields.items())
+        return _REGISTERED.substitute(columns=comment(told), notes=notes, fields=fields)
+    if new.is_json:
+        return _json_value(new.inferred, notes, is_connects=new.is_connects)
+    return _BYTES.substitute(notes=notes) + (_UNREGISTERED if new.inferred.wire_format is not None else "")
+
+
+def _json_value(inferred: Inferred, notes: str, *, is_connects: bool) -> str:
     columns = [f"    {ddl_name(one.name)} {one.type}{' NOT NULL' if one.is_required else ''}" for one in inferred.columns]
     every = any(one.is_required for one in inferred.columns) and inferred.records
     return _JSON.substitute(
         required=" Every sampled record has the columns that are NOT NULL." if every else "",
-        notes=_notes(inferred),
+        notes=notes,
         columns=",\n".join(columns),
+        envelope="  envelope: connect        # each record has schema and payload; the columns are those of payload\n"
+        * is_connects,
     )
-
-
-def _notes(inferred: Inferred) -> str:
-    return "".join(comment(note, "  ") + "\n" for note in notes_of(inferred))
 
 
 def _beside(new: Beginning) -> str:

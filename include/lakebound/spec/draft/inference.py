@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from lakebound.formats.contract import Headers
 from lakebound.formats.epoch_units import Unit
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import map_values
@@ -78,18 +79,19 @@ class Inferred:
     wire_format: WireFormat | None = None
 
 
-def infer(values: Sequence[bytes | None]) -> Inferred:
+def infer(values: Sequence[bytes | None], headers: Sequence[Headers | None] = ()) -> Inferred:
     """Return the schema of records.
 
     Args:
         values: Their bytes. Values that are not JSON objects have no columns: they go to quarantine with any schema.
+        headers: Of each of them, by which a schema may be named; may be left out.
     """
     root = Seen()
     for value in values:
         body = as_object(value)
         if body is not None:
             root.add(body)
-    wire_format = wire_format_of(values)
+    wire_format = wire_format_of(values, headers)
     if not root.present:
         return Inferred((), len(values), 0, wire_format=wire_format)
     kept, left_out = _columns_of(root.fields)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from lakebound.formats.contract import Headers
+from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER
 from lakebound.spec.draft.inference import ddl_name, infer, is_object
 from lakebound.spec.draft.unknown_fields import in_yaml
 
@@ -41,7 +42,9 @@ def _key(keys: Sequence[bytes | None], names: set[str]) -> Iterator[str]:
 
 
 def _headers(headers: Sequence[Headers | None], names: set[str]) -> Iterator[str]:
-    found = Counter(name for one in headers if one for name in {name for name, _ in one})
+    # Headers that name a schema are for the decoder.
+    named = [{name for name, _ in one} - {KEY_HEADER, VALUE_HEADER} for one in headers if one]
+    found = Counter(name for names_of_one in named for name in names_of_one)
     if not found:
         return
     yield "headers:"
@@ -49,8 +52,8 @@ def _headers(headers: Sequence[Headers | None], names: set[str]) -> Iterator[str
         values = [value for one in headers if one for own, value in one if own == name and value is not None]
         kind = "" if all(map(_is_text, values)) else ", type: BINARY"
         column = _free(name or "nameless", names)
-        told = "" if column == name else f", as: {_quoted(column)}"
-        yield f"  - {{name: {_quoted(name)}{told}{kind}}}"
+        told = "" if column == name else f", as: {in_yaml(column)}"
+        yield f"  - {{name: {in_yaml(name)}{told}{kind}}}"
     if len(found) > MOST_HEADERS:
         yield f"  - {{all: true, as: {in_yaml(_free('headers', names))}}}"
 
@@ -61,11 +64,6 @@ def _free(name: str, names: set[str]) -> str:
         name = f"{name}{_SUFFIX}"
     names.add(name.casefold())
     return name
-
-
-def _quoted(name: str) -> str:
-    """Return a name as YAML takes it, whatever characters a producer put into it."""
-    return in_yaml(name) if name.isprintable() else json.dumps(name)
 
 
 def _is_text(value: bytes) -> bool:
