@@ -26,7 +26,7 @@ PAUSES ?= $(CURDIR)/.lakebound/pauses
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install jars registry-parts class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
+.PHONY: help install jars registry registry-parts class-archive demo up down status test test-unit test-real test-changed test-local test-enumeration test-generated test-power-cuts test-pauses test-readers test-values test-edits \
 	test-spark test-integration test-airflow test-cluster \
 	lint-beside-archive chaos bench bench-steady bench-at-rest bench-freshness bench-health bench-maintenance bench-maintained-freshness bench-validated-freshness \
 	bench-outage-alerts bench-real-time bench-stored bench-syncing bench-decoding screenshots docs lint audit format lock lock-docs lock-jars clean
@@ -79,6 +79,9 @@ jars: install ## Download the JVM jars and check their SHA-256 sums; correct jar
 
 registry-parts: install
 	@python -m tests.support.registry.parts
+
+registry: registry-parts ## Run a schema registry in memory on port 8081, for the example avro_registry; Ctrl-C ends it
+	@python -m tests.support.registry 8081
 
 class-archive: jars ## Create the JVM class archives and missing bytecode once, so that applications and the broker start faster (about a minute)
 	@python -m lakebound.local.training_run

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakebound.cli.options import with_options
 from lakebound.cli.output import Json, print_json, say, show
 
 if TYPE_CHECKING:
@@ -30,45 +31,55 @@ Pipeline = Annotated[str | None, typer.Option(help="Use the connection of this p
 Kafka = Annotated[str | None, typer.Option("--kafka", help="Bootstrap servers. Default: LAKEBOUND_KAFKA.")]
 
 
-def produce(
-    datasets: Datasets = None,
-    rate: Rate = 100.0,
-    seconds: Seconds = 60.0,
-    count: Count = None,
-    topic: Topic = "",
-    bad_share: BadShare = 0.0,
-    bad_kinds: BadKinds = None,
-    each_bad: EachBad = False,
-    journal: Journal = None,
-    seed: Seed = 1,
-    kafka: Kafka = None,
-    pipeline: Pipeline = None,
-    json: Json = False,
-) -> None:
+Avro = Annotated[
+    str | None,
+    typer.Option(
+        "--avro-registry", help="Send good records in Avro, with this registry of registries.yaml; see --avro-schema."
+    ),
+]
+AvroSchema = Annotated[
+    Path | None,
+    typer.Option("--avro-schema", help="File with the Avro schema, which is registered as TOPIC-value. Needs one dataset."),
+]
+
+
+@dataclass(frozen=True)
+class ProduceOptions:
+    """What the command takes."""
+
+    datasets: Datasets = None
+    rate: Rate = 100.0
+    seconds: Seconds = 60.0
+    count: Count = None
+    topic: Topic = ""
+    bad_share: BadShare = 0.0
+    bad_kinds: BadKinds = None
+    each_bad: EachBad = False
+    journal: Journal = None
+    seed: Seed = 1
+    kafka: Kafka = None
+    pipeline: Pipeline = None
+    avro_registry: Avro = None
+    avro_schema: AvroSchema = None
+    json: Json = False
+
+
+def send_records(options: ProduceOptions) -> None:
     """Send demo records to Kafka for a limited time. Options add bad records. Ctrl-C ends it early."""
     import threading
 
     from lakebound.cli.signals import on_stop_signals
-    from lakebound.local.produce import Feed
     from lakebound.local.produce import produce as send
-    from lakebound.local.sample_records import DATASETS, READABLE_KINDS, BadKind
+    from lakebound.local.sample_records import READABLE_KINDS
 
-    names = datasets or list(DATASETS)
-    chosen = _known(bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
-    if topic and len(names) != 1:
-        raise typer.BadParameter("needs exactly one dataset", param_hint="--topic")
-    bad = tuple(BadKind(kind) for kind in chosen)
-    feeds = [
-        Feed(name, rate, topic, count, bad_share, bad, bad if each_bad else ())
-        for name in _known(names, list(DATASETS), "DATASET")
-    ]
-    if kafka and pipeline:
+    if options.kafka and options.pipeline:
         raise typer.BadParameter("give either --kafka or --pipeline", param_hint="--pipeline")
-    config = _kafka(kafka, pipeline, feeds)
+    feeds = _feeds(options)
+    config = _kafka(options.kafka, options.pipeline, feeds)
     stop = threading.Event()
     with on_stop_signals(lambda _: stop.set()):
-        produced = send(config, feeds, seconds, journal=journal, seed=seed, stop=stop, say=say)
-    if json:
+        produced = send(config, feeds, options.seconds, journal=options.journal, seed=options.seed, stop=stop, say=say)
+    if options.json:
         print_json({**asdict(produced), "total": produced.total})
         return
     for name, records in sorted(produced.acknowledged.items()):
@@ -77,6 +88,39 @@ def produce(
         kinds = [kind for kind in sorted(produced.bad) if (kind in READABLE_KINDS) is is_readable]
         if kinds:
             show(f"{told}: " + ", ".join(f"{kind} {produced.bad[kind]}" for kind in kinds))
+
+
+produce = with_options(send_records, ProduceOptions)
+
+
+def _feeds(options: ProduceOptions) -> list[Feed]:
+    from lakebound.local.produce import Feed
+    from lakebound.local.sample_records import DATASETS, BadKind
+
+    names = _known(options.datasets or list(DATASETS), list(DATASETS), "DATASET")
+    chosen = _known(options.bad_kinds or [kind.value for kind in BadKind], [kind.value for kind in BadKind], "--bad-kind")
+    for given, option in ((options.topic, "--topic"), (options.avro_registry, "--avro-registry")):
+        if given and len(names) != 1:
+            raise typer.BadParameter("needs exactly one dataset", param_hint=option)
+    bad = tuple(BadKind(kind) for kind in chosen)
+    feeds = [
+        Feed(name, options.rate, options.topic, options.count, options.bad_share, bad, bad if options.each_bad else ())
+        for name in names
+    ]
+    return feeds if options.avro_registry is None and options.avro_schema is None else [_in_avro(feeds[0], options)]
+
+
+def _in_avro(feed: Feed, options: ProduceOptions) -> Feed:
+    from lakebound.local.avro_records import avro_encoder
+    from lakebound.settings import load_settings
+    from lakebound.spec.registries_file import find_registry
+
+    name, file = options.avro_registry, options.avro_schema
+    if name is None or file is None:
+        raise typer.BadParameter("give both --avro-registry and --avro-schema", param_hint="--avro-registry")
+    if not file.is_file():
+        raise typer.BadParameter(f"{file}: this file does not exist", param_hint="--avro-schema")
+    return replace(feed, encode=avro_encoder(name, find_registry(name, load_settings()), file.read_text(), feed.target))
 
 
 def _known(given: list[str], known: list[str], where: str) -> list[str]:

@@ -54,6 +54,7 @@ class Feed:
         bad_share: The share of records that are bad, 0 to 1.
         bad_kinds: Which kinds the share is drawn from.
         bad_list: Bad records to be sent once each, before anything else; they count as records.
+        encode: Writes the value of a good record; bad ones are always JSON.
     """
 
     dataset: str
@@ -63,6 +64,7 @@ class Feed:
     bad_share: float = 0.0
     bad_kinds: tuple[BadKind, ...] = tuple(BadKind)
     bad_list: tuple[BadKind, ...] = ()
+    encode: Callable[[Record], bytes] = value_bytes
 
     @property
     def target(self) -> str:
@@ -184,7 +186,7 @@ class _Stream:
         kind = self._bad_kind()
         self.sent += 1
         key = key_bytes(self.dataset, record)
-        return key, value_bytes(record) if kind is None else self._spoil(kind, record)
+        return key, self.feed.encode(record) if kind is None else self._spoil(kind, record)
 
     def _bad_kind(self) -> BadKind | None:
         if self.sent < len(self.feed.bad_list):

