@@ -20,6 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.kafka.makers import TopicMaker
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.command_line import answer, settings
+from tests.support.streams.long_form import LONG_FORM
 
 from lakebound.local.broker import Broker
 from lakebound.settings import Settings
@@ -79,12 +80,16 @@ def test_avro_is_proposed_with_its_subject_and_lands_as_it_is_proposed(
     assert value == {"format": "avro", "registry": "shop"}
     columns = [(one["name"], one["type"]) for one in made["columns"]]
     assert columns == [("id", "BIGINT"), ("amount", "DECIMAL(10,2)"), ("at", "TIMESTAMP")]
-    tried = answer("try", "payments", "--from-beginning")
-    assert [tried[key] for key in ("read", "landed", "bad", "problems")] == [20, 20, 0, []]
-    assert tried["tables"]["delta:lake.payments"]["rows"][1]["amount"] == "1.00"
-    test = made["files"][-1]
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", test], capture_output=True, text=True, cwd=home.home.parent)
-    assert "2 passed" in done.stdout, done.stdout
+    if LONG_FORM:  # shortly: a version of the registry lands in test_registered_schemas.py
+        tried = answer("try", "payments", "--from-beginning")
+        assert [tried[key] for key in ("read", "landed", "bad", "problems")] == [20, 20, 0, []]
+        assert tried["tables"]["delta:lake.payments"]["rows"][1]["amount"] == "1.00"
+        assert f"avro of the subject {name}-value in the registry shop, version 1" in tried["schemas"][0]
+        test = made["files"][-1]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", test], capture_output=True, text=True, cwd=home.home.parent
+        )
+        assert "2 passed" in done.stdout, done.stdout
 
 
 def test_subjects_by_the_record_and_one_of_several_messages_are_found(

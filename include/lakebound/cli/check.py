@@ -33,6 +33,7 @@ class _Report:
     costs: dict[str, StoreCost] = field(default_factory=dict)
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    schemas: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, pipeline: str, problems: list[str], warnings: list[str]) -> None:
         """Note what was found of a pipeline."""
@@ -327,6 +328,7 @@ def _plan(chosen: Mapping[Path, PipelineSpec], report: _Report, settings: Settin
             report.add(spec.pipeline, new, [*awaited, *told_of_it, *partition_warnings(spec, plan.columns)])
             report.tables[spec.pipeline] = plan.tables
             report.changes[spec.pipeline] = plan.changes
+            report.schemas[spec.pipeline] = plan.schemas
             if not quiet:
                 _print_problems(new)
                 _print_pipeline(report, spec.pipeline)
@@ -352,7 +354,15 @@ def _print_problems(problems: list[str]) -> None:
 def _print_json(report: _Report) -> None:
     warnings = [line for lines in (*report.warnings.values(), report.of_the_machine) for line in lines]
     found = {"problems": report.problems, "warnings": warnings, "tables": report.tables, "changes": report.changes}
-    print_json({"ok": not report.problems, **found, "costs": {name: _cost(one) for name, one in report.costs.items()}})
+    schemas = {name: lines for name, lines in report.schemas.items() if lines}
+    print_json(
+        {
+            "ok": not report.problems,
+            **found,
+            "schemas": schemas,
+            "costs": {name: _cost(one) for name, one in report.costs.items()},
+        }
+    )
 
 
 def _cost(cost: StoreCost) -> dict[str, float | None]:
@@ -371,6 +381,8 @@ def _print_pipeline(report: _Report, name: str) -> None:
         show(f"  warning: {line}")
     if name in report.costs:
         show(f"  cost: {report.costs[name].sentence()}")
+    for line in report.schemas.get(name, ()):
+        show(f"  schema: {line}")
     for table, columns in report.tables.get(name, {}).items() if name not in report.wrong else ():
         show(f"  {table}: {', '.join(columns.splitlines())}")
         for change in report.changes.get(name, {}).get(table, ()):

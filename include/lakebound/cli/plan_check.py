@@ -49,6 +49,7 @@ class SparkPlan:
         columns: The types of these columns, by their names.
         conditions: What is wrong with conditions in SQL of the pipeline's expectations, and where in their file each stands.
         changes: What the next start does with each table, by its id.
+        schemas: From which registry, subjects and versions its records are read, in sentences.
     """
 
     pipeline: str
@@ -57,6 +58,7 @@ class SparkPlan:
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     conditions: list[tuple[Keys, str]] = field(default_factory=list)
     changes: dict[str, list[str]] = field(default_factory=dict)
+    schemas: list[str] = field(default_factory=list)
 
 
 def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[SparkPlan]:

@@ -50,6 +50,8 @@ def _print(body: dict[str, Any]) -> None:
         show(problem)
     for warning in body["warnings"]:
         show(f"warning: {warning}")
+    for line in body["schemas"]:
+        show(f"schema: {line}")
     if not body["tables"]:
         return
     for topic, partition, start, end in body["ranges"]:

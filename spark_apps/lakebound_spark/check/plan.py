@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
+from lakebound.control.schemas_in_use import told_schemas
 from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
 from lakebound.first_line import first_line
 from lakebound.landing.read_schemas import open_schemas
@@ -43,6 +44,7 @@ class PlannedCheck:
         tables: The columns of each table, by the table's id.
         columns: The types of these columns, by their names.
         changes: What the next start does with each table.
+        schemas: From which registry, subjects and versions its records are read, in sentences.
         conditions: What is wrong with each of the conditions that were asked about; None: nothing.
     """
 
@@ -50,6 +52,7 @@ class PlannedCheck:
     tables: dict[str, str] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     changes: dict[str, list[str]] = field(default_factory=dict)
+    schemas: list[str] = field(default_factory=list)
     conditions: list[str | None] = field(default_factory=list)
 
     def body(self) -> dict[str, Any]:
@@ -78,7 +81,9 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     """
     found = PlannedCheck()
     try:
-        spec = open_schemas(run, keeps=False).spec
+        book = open_schemas(run, keeps=False)
+        spec = book.spec
+        found.schemas = [*told_schemas(book.in_use())]
     except LakeboundError as exc:
         found.problems.append(PlacedProblem(str(exc), ("value",)))
         return found, None

@@ -76,6 +76,7 @@ class Trial:
     Attributes:
         problems: What keeps the pipeline from starting; without an output of the pipeline nothing else is known.
         warnings: What a reader of its tables should know.
+        schemas: From which registry, subjects and versions the records are read, in sentences.
         ranges: Which offsets were read: topic, partition, first, next.
     """
 
@@ -89,6 +90,7 @@ class Trial:
     rows: int = 0
     reasons: list[Reason] = field(default_factory=list)
     tables: dict[str, TriedTable] = field(default_factory=dict)
+    schemas: list[str] = field(default_factory=list)
 
     def body(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -108,6 +110,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     checked, planned = check_and_plan(session, run, ())
     warnings = [*partition_warnings(spec, checked.columns), *dropped_fields(spec, sample)]
     found = Trial(checked.problems, warnings, [(*place, *span) for place, span in sample.ranges.items()])
+    found.schemas = checked.schemas
     if planned is None or (not checked.tables and (spec.tables or checked.problems)):
         return found
     spec = planned.spec

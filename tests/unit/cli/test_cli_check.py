@@ -35,6 +35,7 @@ def test_check_static_accepts_a_right_file(settings: Settings) -> None:
         "warnings": [],
         "tables": {},
         "changes": {},
+        "schemas": {},
         "costs": {},
     }
     assert answer("check", "orders", "--static")["ok"]

@@ -28,6 +28,7 @@ def trial_body(value: Any, error: str) -> dict[str, Any]:
     return {
         "problems": [],
         "warnings": [f"about {value}"],
+        "schemas": [],
         "read": 2,
         "landed": 1,
         "filtered": 0,

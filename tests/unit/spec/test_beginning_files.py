@@ -96,6 +96,7 @@ def test_a_pipeline_without_a_sample_is_right_and_nothing_is_overwritten(setting
 BODY: dict[str, Any] = {
     "problems": [],
     "warnings": ["w"],
+    "schemas": ["avro of the subject orders-value"],
     "ranges": [["orders", 0, 5, 10]],
     "read": 5,
     "landed": 3,
