@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lakebound.spec.maintenance import DAY_SECONDS, HOUR_SECONDS
-
+# Not those of the YAML's model: each command imports this module, and must not import pydantic for its help.
+HOUR_SECONDS = 3_600.0
+DAY_SECONDS = 24 * HOUR_SECONDS
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
