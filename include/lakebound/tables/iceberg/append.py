@@ -38,10 +38,19 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
 )
 
-from lakebound.tables.iceberg import merging
 from lakebound.tables.iceberg.catalog import LedgerCatalog, later_than, slim
 from lakebound.tables.iceberg.features import locations_of
 from lakebound.tables.iceberg.local_files import sync_contents, sync_locations
+from lakebound.tables.iceberg.merging import (
+    LARGEST_MERGED,
+    MERGED_AT_ONCE,
+    Encoded,
+    EncodedEntries,
+    encode_existing,
+    of_one_size,
+    read_existing,
+    write_existing,
+)
 from lakebound.tables.iceberg.store_files import DraftFileIO, StoreFileIO
 
 
@@ -51,7 +60,7 @@ def append(
     properties: Mapping[str, str],
     *,
     parent: Snapshot | None = None,
-    known: merging.EncodedEntries | None = None,
+    known: EncodedEntries | None = None,
     wait_for_files: Callable[[], None] = lambda: None,
 ) -> Snapshot:
     """Commit files (perhaps none) as a child of the table's current snapshot, once; the handle then stands at the new one.
@@ -67,7 +76,7 @@ def append(
     Raises:
         CommitFailedException: The table has another current snapshot than the handle, or was changed that very moment.
     """
-    known = known or merging.EncodedEntries()
+    known = known or EncodedEntries()
     appending = SnapshotWriter(table, parent or table.current_snapshot(), known)
     snapshot = appending.snapshot(files, properties)
     # Before any metadata names them. The catalog syncs that file, and the folder in which the manifests lie beside it.
@@ -116,7 +125,7 @@ class SnapshotWriter:
         kind: Ids by which entries are of one form (``EncodedEntries``).
     """
 
-    def __init__(self, table: Table, parent: Snapshot | None, known: merging.EncodedEntries) -> None:
+    def __init__(self, table: Table, parent: Snapshot | None, known: EncodedEntries) -> None:
         """Write nothing yet.
 
         Args:
@@ -137,7 +146,7 @@ class SnapshotWriter:
         self._parent = parent
         self._known = known
         self.kind = (self._metadata.format_version, self._metadata.current_schema_id, self._metadata.default_spec_id)
-        self.encoded: dict[str, list[merging.Encoded]] = {}
+        self.encoded: dict[str, list[Encoded]] = {}
         self.manifests: list[ManifestFile] = []
 
     def snapshot(self, files: Sequence[DataFile], properties: Mapping[str, str]) -> Snapshot:
@@ -190,30 +199,30 @@ class SnapshotWriter:
                     data_file=file,
                 )
                 writer.add(entry)
-                encoded.append(merging.encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
+                encoded.append(encode_existing(writer, entry, (sequence_number, sequence_number), self._id))
         return self._written_manifest(writer, encoded)
 
     def _of_parent(self) -> list[ManifestFile]:
         """Return the parent's manifests that hold files, the small ones merged where there are enough of a size."""
         kept = holding(self._parent.manifests(self._io) if self._parent else [])
-        bound = merging.MERGED_AT_ONCE
-        while bound <= merging.LARGEST_MERGED:
-            for group in merging.of_one_size(kept, bound // merging.MERGED_AT_ONCE, bound):
+        bound = MERGED_AT_ONCE
+        while bound <= LARGEST_MERGED:
+            for group in of_one_size(kept, bound // MERGED_AT_ONCE, bound):
                 merged = self._merge(group)
                 kept = [merged, *(manifest for manifest in kept if manifest not in group)]
-            bound *= merging.MERGED_AT_ONCE
+            bound *= MERGED_AT_ONCE
         return kept
 
     def _merge(self, manifests: Sequence[ManifestFile]) -> ManifestFile:
-        encoded: list[merging.Encoded] = []
+        encoded: list[Encoded] = []
         with self._new_manifest(manifests[0].partition_spec_id) as writer:
             for manifest in manifests:
                 known = self.encoded.get(manifest.manifest_path) or self._known.find(self.kind, manifest)
-                encoded += known or merging.read_existing(writer, manifest, self._io)
-            merging.write_existing(writer, encoded)
+                encoded += known or read_existing(writer, manifest, self._io)
+            write_existing(writer, encoded)
         return self._written_manifest(writer, encoded)
 
-    def _written_manifest(self, writer: ManifestWriter, encoded: list[merging.Encoded]) -> ManifestFile:
+    def _written_manifest(self, writer: ManifestWriter, encoded: list[Encoded]) -> ManifestFile:
         manifest = writer.to_manifest_file()
         self.encoded[manifest.manifest_path] = encoded
         return manifest
