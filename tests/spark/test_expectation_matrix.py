@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,12 +43,23 @@ SPEC = PipelineSpec.model_validate(
         "tables": [{"format": "delta", "name": "shop.orders"}],
     }
 )
+AT_ONCE = 150
+"""Cells of one evaluation."""
+FEW = 15
+"""Of those that cannot be judged: each that fails lets the others be asked once more."""
 SAMPLED = {"met": {"int", "timestamp"}, "not_met": {"double", "map"}}
 """Types of the short form."""
+ONCE_WRONG = {
+    ("expect_column_mean_to_be_between", "tinyint", "whole"),
+    ("expect_column_proportion_of_unique_values_to_be_between", "int", "all_null"),
+}
+"""Kind, type and variant of cells that the long form has found."""
 
 
 def is_sampled(cell: Cell) -> bool:
     """Whether a cell belongs to the short form: what is met of whole values, and what is not met with nulls or NaN."""
+    if (cell.kind, cell.type, cell.variant) in ONCE_WRONG:
+        return True
     not_met = "nan" if cell.type == "double" else "some_null"
     return cell.type in SAMPLED[cell.case] and cell.variant == ("whole" if cell.case == "met" else not_met)
 
@@ -79,7 +91,17 @@ def writing(session: SparkSession, as_applications_write: None, settings: Settin
     session.conf.set("spark.sql.ansi.enabled", str(before))
 
 
-def asked(settings: Settings, session: SparkSession, asking: Sequence[Cell]) -> Answers:
+def asked(settings: Settings, session: SparkSession, asking: Sequence[Cell], at_once: int = AT_ONCE) -> Answers:
+    """Return the results by label. Evaluations of thousands of expectations at once take more than linear time."""
+    answers: Answers = {}
+    for group in (asking[first : first + at_once] for first in range(0, len(asking), at_once)):
+        began = time.monotonic()
+        answers |= asked_at_once(settings, session, group)
+        print(f"{len(answers)} of {len(asking)} cells: {time.monotonic() - began:.0f} s for the last {len(group)}", flush=True)
+    return answers
+
+
+def asked_at_once(settings: Settings, session: SparkSession, asking: Sequence[Cell]) -> Answers:
     """Return the results by label, of one evaluation."""
     items = [{"name": cell.label, "expect": cell.kind, "kwargs": cell.kwargs} for cell in asking]
     file = ExpectationFile.model_validate({"pipeline": "orders", "expectations": items})
@@ -131,7 +153,7 @@ def test_one_that_cannot_be_judged_is_a_problem_and_hides_no_other(writing: Spar
     unfit = [cell for cell in ALL if cell.label in no and cell.variant == "whole"]
     unfit = unfit if LONG_FORM else unfit[::10]
     sound = [cell for cell in ALL if cell.label not in no and "quantile" in cell.kind]
-    answers = asked(settings, writing, [*unfit, *sound])
+    answers = asked(settings, writing, [*unfit, *sound], FEW if LONG_FORM else AT_ONCE)
     assert {cell.case for cell in sound} == {"met", "not_met"}
     for cell in sound:
         assert (answers[cell.label].problem, answers[cell.label].passed) == ("", right(cell).passed), cell.label

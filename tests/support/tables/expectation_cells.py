@@ -335,10 +335,11 @@ def _observed(kind: str, values: list[Any], there: list[Any]) -> Any:
         return len(set(map(_rank, there)))
     if kind == "expect_column_proportion_of_non_null_values_to_be_between":
         return len(there) / len(values)
+    if kind == "expect_column_proportion_of_unique_values_to_be_between":
+        # Without values it is 0: Great Expectations says so of its metric.
+        return len(set(map(_rank, there))) / len(there) if there else 0.0
     if not there:
         return None
-    if kind == "expect_column_proportion_of_unique_values_to_be_between":
-        return len(set(map(_rank, there))) / len(there)
     if kind in ("expect_column_max_to_be_between", "expect_column_min_to_be_between"):
         return (max if "_max_" in kind else min)(there, key=_rank)
     if any(not _is_comparable(value) for value in there) and "median" not in kind:
