@@ -21,7 +21,6 @@ from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registries_file import find_registry
-from lakebound.spec.value import SchemaValueSpec
 from lakebound.tables.places import places_of
 from lakebound_spark.check.trial import land_in_memory
 from lakebound_spark.landing.assembly import Assembly
@@ -100,9 +99,12 @@ def land(
 
 def _with_schemas(spec: PipelineSpec) -> PipelineSpec:
     """Return the pipeline with its schemas: those of its registry are read from where registries.yaml says."""
-    settings, value = load_settings(), spec.value
-    registry = value.registry if isinstance(value, SchemaValueSpec) else None
-    subjects = None if registry is None else RegistrySubjects(registry, find_registry(registry, settings), None)
+    settings = load_settings()
+    subjects = {
+        part: RegistrySubjects(source.registry, find_registry(source.registry, settings), None)
+        for part, source in spec.schema_sources.items()
+        if source.registry is not None
+    }
     return SchemaBook(spec, read_schema_files(spec, settings), subjects).spec
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -27,6 +28,7 @@ from tests.support.worlds.said_findings import read_findings
 
 from lakebound.control.schemas_in_use import read_schemas_in_use, told_schemas
 from lakebound.local.broker import Broker
+from lakebound.tables.table import open_table
 
 pytestmark = pytest.mark.integration
 
@@ -154,8 +156,9 @@ def test_a_registry_that_is_away_delays_new_schemas_alone_and_a_kill_loses_nothi
     assert_exactly_once(pipeline, journal)
 
 
+@pytest.mark.parametrize("known_by", ["the state", "the tables alone"])
 def test_an_id_that_means_another_schema_now_is_no_longer_read(
-    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, known_by: str
 ) -> None:
     """A registry that was set up again counts from 1 anew: by chance the other schema could be read from the same bytes."""
     name, journal = topic("registered"), Journal()
@@ -185,11 +188,17 @@ def test_an_id_that_means_another_schema_now_is_no_longer_read(
         first = starter.start(pipeline)
         first.wait_landed(journal.ends())
         assert first.stop().verdict == "stopped"
+        for table in pipeline.spec.tables:
+            entry = open_table(table, pipeline.places).read_ledger().entry
+            assert entry is not None and [*entry.schemas["shop"]] == [str(ids[0])]
+        if known_by == "the tables alone":
+            shutil.rmtree(pipeline.control.folder / "schemas")
         with answering(set_up_again) as again:
             pipeline = registered(plain, again.url, tmp_path)
             outcome = starter.start(pipeline).ended()
     assert outcome.verdict == "refused", outcome
     assert "another schema" in outcome.reason
+    assert all("town" not in pipeline.read(table).column_names for table in pipeline.spec.tables)
 
 
 PROTO = """

@@ -24,8 +24,9 @@ from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.framing import schema_of
 from lakebound.formats.kinds import KnownSchemas, SchemaFormat, schema_reader
 from lakebound.formats.schemas import SchemaId, SchemaText
+from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
-from lakebound.registry.finder import SchemaFinder, StateKeeper
+from lakebound.registry.finder import SchemaFinder
 from lakebound.registry.finding import Found
 from lakebound.spec.registry import RegistrySpec
 
@@ -49,8 +50,12 @@ def client_of(url: str, **more: Any) -> RegistryClient:
     return RegistryClient("company", RegistrySpec.model_validate({"url": url, "request_timeout_seconds": 60, **more}))
 
 
-def finder_of(url: str, control: ControlFolder, **more: Any) -> SchemaFinder:
-    return SchemaFinder(client_of(url, **more), StateKeeper(control))
+def finder_of(url: str, **more: Any) -> SchemaFinder:
+    return SchemaFinder(client_of(url, **more))
+
+
+def subjects_of(url: str, control: ControlFolder) -> RegistrySubjects:
+    return RegistrySubjects("company", RegistrySpec.model_validate({"url": url, "request_timeout_seconds": 60}), control)
 
 
 def registered(registry: SchemaRegistry, subject: str, schema: object) -> int:
@@ -104,14 +109,12 @@ def decoded(found: Found, values: list[bytes | None], reader: SchemaText, record
     return SchemaFormat(columns, reader, record, known).decoder().decode(Records([None] * len(values), values))
 
 
-def test_records_of_two_versions_and_of_none_are_decoded_side_by_side(
-    schema_registry: SchemaRegistry, control: ControlFolder
-) -> None:
+def test_records_of_two_versions_and_of_none_are_decoded_side_by_side(schema_registry: SchemaRegistry) -> None:
     subject = schema_registry.subject("mixed")
     narrow, wide = (AvroSerializer(schema_registry.client(), json.dumps(schema)) for schema in (ORDER, WIDER))
     values = [narrow({"id": 1}, context(subject)), wide({"id": 2, "note": "é"}, context(subject))] * 3
     values += [b"\x00\xff\xff\xff\xff\x02", b"\x03\x00" + bytes(17), None]
-    found = finder_of(schema_registry.url, control).find({id_in(value) for value in values[:-2]}, 60)
+    found = finder_of(schema_registry.url).find({id_in(value) for value in values[:-2]}, 60)
     latest = client_of(schema_registry.url).version(subject)
     assert latest is not None and latest.version == 2
     result = decoded(found, values, latest.schema)
@@ -121,14 +124,12 @@ def test_records_of_two_versions_and_of_none_are_decoded_side_by_side(
     assert set(result.problems) == {6, 7, 8}
 
 
-def test_a_nested_protobuf_message_is_decoded_with_all_that_it_imports(
-    schema_registry: SchemaRegistry, control: ControlFolder
-) -> None:
+def test_a_nested_protobuf_message_is_decoded_with_all_that_it_imports(schema_registry: SchemaRegistry) -> None:
     subject = schema_registry.subject("protobuf")
     kind = api_pb2.Method  # the second message of its file
     write = ProtobufSerializer(kind, schema_registry.client(), {"use.deprecated.format": False, "skip.known.types": False})
     values = [write(kind(name=name, request_streaming=True), context(subject)) for name in ("a", "é")]
-    found = finder_of(schema_registry.url, control).find([id_in(values[0])], 60)
+    found = finder_of(schema_registry.url).find([id_in(values[0])], 60)
     reader = found.schemas[id_in(values[0])]
     result = decoded(found, values, reader, "google.protobuf.Method")
     assert result.problems == {} and result.columns["name"].to_pylist() == ["a", "é"]
@@ -167,12 +168,12 @@ def test_versions_deleted_ones_and_the_compatibility_mode_are_told(schema_regist
 def test_a_schema_that_is_deleted_for_good_is_read_on(schema_registry: SchemaRegistry, control: ControlFolder) -> None:
     subject = schema_registry.subject()
     number = registered(schema_registry, subject, {**ORDER, "name": "Deleted"})
-    kept = finder_of(schema_registry.url, control).find([number], 60).schemas
-    assert number in kept
+    kept = subjects_of(schema_registry.url, control).versions([subject])
+    assert [one.ids for one in kept[subject]] == [(number,)]
     schema_registry.ask("DELETE", f"subjects/{subject}")
     schema_registry.ask("DELETE", f"subjects/{subject}?permanent=true")
-    again = finder_of(schema_registry.url, control).find([number], 60)
-    assert again.schemas == kept and again.refused == {}
+    (again,) = subjects_of(schema_registry.url, control).versions([subject])[subject]
+    assert (again.ids, again.schema, again.problem) == ((number,), kept[subject][0].schema, None)
 
 
 def test_guids_are_not_known_to_this_registry(schema_registry: SchemaRegistry) -> None:
@@ -180,37 +181,37 @@ def test_guids_are_not_known_to_this_registry(schema_registry: SchemaRegistry) -
         client_of(schema_registry.url).schema("8d7c1f60-6f3a-4a0e-9a6e-0f3a5a2b1c4d")
 
 
-def test_random_ids_and_a_new_one_are_told_apart(schema_registry: SchemaRegistry, control: ControlFolder) -> None:
+def test_random_ids_and_a_new_one_are_told_apart(schema_registry: SchemaRegistry) -> None:
     number = registered(schema_registry, schema_registry.subject(), {**ORDER, "name": "Random"})
     random = [one * 104_729 % 2**32 for one in range(20_000, 20_060)]
-    found = finder_of(schema_registry.url, control).find([*random, number, 0], 90)
+    found = finder_of(schema_registry.url).find([*random, number, 0], 90)
     assert list(found.schemas) == [number] and found.away is None
     assert set(found.refused) == {*random, 0} and "Apicurio's serialisers" in found.refused[0]
 
 
 def test_a_registry_that_is_slow_or_away_is_waited_for_and_known_ids_go_on(front: Front, control: ControlFolder) -> None:
-    known = registered(front.registry, front.registry.subject(), {**ORDER, "name": "Known"})
+    subject = front.registry.subject()
+    known = registered(front.registry, subject, {**ORDER, "name": "Known"})
     new = registered(front.registry, front.registry.subject(), {**ORDER, "name": "New"})
-    assert known in finder_of(front.url, control).find([known], 60).schemas
+    assert [one.ids for one in subjects_of(front.url, control).versions([subject])[subject]] == [(known,)]
     front.is_away = True
-    finder = finder_of(front.url, control)
-    found = finder.find([known, new], 60)
-    assert list(found.schemas) == [known] and found.refused == {} and isinstance(found.away, RegistryUnavailableError)
+    assert [one.ids for one in subjects_of(front.url, control).versions([subject])[subject]] == [(known,)]
+    finder = finder_of(front.url)
+    found = finder.find([new], 60)
+    assert (found.schemas, found.refused) == ({}, {}) and isinstance(found.away, RegistryUnavailableError)
     front.is_away, front.delay_seconds = False, 5.0
-    found = finder.find([known, new], 0.3)
-    assert list(found.schemas) == [known] and found.refused == {} and found.away is not None
+    found = finder.find([new], 0.3)
+    assert (found.schemas, found.refused) == ({}, {}) and found.away is not None
     front.delay_seconds = 0.0
     found = finder.find([known, new], 60)
     assert set(found.schemas) == {known, new} and found.away is None
 
 
-def test_a_wrong_password_is_a_refusal_and_a_right_one_is_taken_at_once(
-    front: Front, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_password_is_a_refusal_and_a_right_one_is_taken_at_once(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
     front.login = "ada:right"
     number = registered(front.registry, front.registry.subject(), {**ORDER, "name": "Login"})
     monkeypatch.setenv("LAKEBOUND_SECRET_REGISTRY", "hunter2")
-    finder = finder_of(front.url, control, username="ada", password={"env": "LAKEBOUND_SECRET_REGISTRY"})
+    finder = finder_of(front.url, username="ada", password={"env": "LAKEBOUND_SECRET_REGISTRY"})
     with pytest.raises(RegistryLoginError, match="status 401: Unauthorized; check username and password") as caught:
         finder.find([number], 60)
     assert "hunter2" not in str(caught.value) and not caught.value.passes
@@ -224,22 +225,21 @@ def test_an_address_beside_the_api_is_no_registry(schema_registry: SchemaRegistr
             client_of(url).schema(1)
 
 
-@only_in_long_form  # shortly: tests/unit/registry/test_schema_finder.py, and a stream in test_registered_schemas.py
+@only_in_long_form  # shortly: tests/unit/landing/test_kept_subjects.py, and a stream in test_registered_schemas.py
 def test_ids_that_a_new_store_gives_to_other_schemas_are_noticed(front: Front, control: ControlFolder, tmp_path: Path) -> None:
-    number = registered(front.registry, front.registry.subject(), {**ORDER, "name": "Before"})
-    running = finder_of(front.url, control)
-    used = running.find([number], 60).schemas[number]
+    subject = front.registry.subject()
+    number = registered(front.registry, subject, {**ORDER, "name": "Before"})
+    (used,) = subjects_of(front.url, control).versions([subject])[subject]
     restarted = SchemaRegistry(tmp_path)
     try:
         restarted.wait_ready()
         front.registry = restarted
-        gone = finder_of(front.url, control).find([number], 60)
-        assert gone.schemas == {number: used}, "an empty registry takes nothing away"
-        for name in range(number):
-            assert registered(restarted, restarted.subject(), {**ORDER, "name": f"After{name}"}) <= number
-        assert list(running.check(60)) == [number]
-        for finder in (running, finder_of(front.url, control)):
-            found = finder.find([number], 60)
-            assert found.schemas == {} and "has another schema by the id" in found.refused[number]
+        (gone,) = subjects_of(front.url, control).versions([subject])[subject]
+        assert (gone.ids, gone.schema) == ((number,), used.schema), "an empty registry takes nothing away"
+        for name in range(1, number):
+            assert registered(restarted, restarted.subject(), {**ORDER, "name": f"After{name}"}) < number
+        assert registered(restarted, subject, {**ORDER, "name": "After"}) == number
+        (reused,) = subjects_of(front.url, control).versions([subject])[subject]
+        assert reused.problem is not None and "has another schema by the id" in reused.problem
     finally:
         restarted.stop()

@@ -81,7 +81,8 @@ def _asked(spec: PipelineSpec, settings: Settings) -> _Asked | SparkPlan:
     try:
         return make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}"), conditions(spec, settings)
     except (InvalidRegistriesError, SchemaFileError, UnknownRegistryError) as exc:
-        return SparkPlan(spec.pipeline, [PlacedProblem(str(exc), ("value",))])
+        part = exc.part if isinstance(exc, SchemaFileError) else next(iter(spec.schema_sources))
+        return SparkPlan(spec.pipeline, [PlacedProblem(str(exc), (part,))])
 
 
 def _secrets_of(one: _Asked | SparkPlan) -> frozenset[str]:

@@ -6,7 +6,7 @@ another schema here: it is for a person to decide what a registry means that has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,11 +23,15 @@ MOST_IDS = 5000
 MOST_CHARACTERS = 64 * 1024 * 1024
 """Of all texts together."""
 MOST_REFERENCES = 2000
+MOST_SUBJECTS = 100
+"""Of one schema; further ones are left out."""
 _INDEX = "ids.json"
 _MOST_DEPTH = 30
 
 _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Short = Annotated[str, StringConstraints(max_length=100)]
+_Name = Annotated[str, StringConstraints(max_length=1000)]
+_Subject = Annotated[str, StringConstraints(max_length=5000)]
 
 
 class KeptId(FrozenRecord):
@@ -39,6 +43,7 @@ class KeptId(FrozenRecord):
         fingerprint: Of the schema.
         characters: Of its text and of all that it imports.
         used_at: When it was last looked for, in epoch seconds, to the day.
+        subjects: That have it, as far as they are known.
     """
 
     registry: _Short
@@ -46,6 +51,7 @@ class KeptId(FrozenRecord):
     fingerprint: _Fingerprint
     characters: Count = 0
     used_at: Moment = 0.0
+    subjects: Annotated[tuple[_Subject, ...], Field(max_length=MOST_SUBJECTS)] = ()
 
 
 class _Index(FrozenRecord):
@@ -53,7 +59,7 @@ class _Index(FrozenRecord):
 
 
 class _Imported(FrozenRecord):
-    name: Annotated[str, StringConstraints(max_length=1000)]
+    name: _Name
     fingerprint: _Fingerprint
 
 
@@ -69,11 +75,15 @@ class KeptSchemas:
 
     Attributes:
         schemas: By what records say of them.
-        used_at: When each was last looked for, in epoch seconds, to the day.
+        subjects: Which subjects have each.
     """
 
     schemas: Mapping[SchemaId, SchemaText]
-    used_at: Mapping[SchemaId, float]
+    subjects: Mapping[SchemaId, Collection[str]]
+
+    def of(self, subject: str) -> dict[SchemaId, SchemaText]:
+        """Return the schemas of a subject."""
+        return {one: schema for one, schema in self.schemas.items() if subject in self.subjects[one]}
 
 
 def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
@@ -84,15 +94,21 @@ def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
     """
     known: dict[str, SchemaText | None] = {}
     schemas: dict[SchemaId, SchemaText] = {}
-    used_at: dict[SchemaId, float] = {}
+    subjects: dict[SchemaId, Collection[str]] = {}
     for kept in _read_index(control).ids:
         schema = _read(control, kept.fingerprint, known, 0) if kept.registry == registry else None
         if schema is not None:
-            schemas[kept.id], used_at[kept.id] = schema, kept.used_at
-    return KeptSchemas(schemas, used_at)
+            schemas[kept.id], subjects[kept.id] = schema, kept.subjects
+    return KeptSchemas(schemas, subjects)
 
 
-def keep_schemas(control: ControlFolder, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
+def keep_schemas(
+    control: ControlFolder,
+    registry: str,
+    schemas: Mapping[SchemaId, SchemaText],
+    now: float,
+    subjects: Mapping[SchemaId, Collection[str]] | None = None,
+) -> None:
     """Keep schemas that were used; they are there after a power cut.
 
     An id that is kept already keeps its schema, whatever is given for it. What was not used for the longest time goes where
@@ -103,6 +119,7 @@ def keep_schemas(control: ControlFolder, registry: str, schemas: Mapping[SchemaI
         registry: Name of the registry in registries.yaml.
         schemas: By what records say of them.
         now: Epoch seconds.
+        subjects: Which subjects have each of them.
 
     Raises:
         OSError: The state cannot be written.
@@ -111,7 +128,14 @@ def keep_schemas(control: ControlFolder, registry: str, schemas: Mapping[SchemaI
     for schema in schemas.values():
         _write(control, schema, set())
     used = [
-        KeptId(registry=registry, id=one, fingerprint=schema.fingerprint, characters=_characters(schema, set()), used_at=now)
+        KeptId(
+            registry=registry,
+            id=one,
+            fingerprint=schema.fingerprint,
+            characters=_characters(schema, set()),
+            used_at=now,
+            subjects=tuple(sorted((subjects or {}).get(one, ())))[:MOST_SUBJECTS],
+        )
         for one, schema in schemas.items()
     ]
     left: list[str] = []
@@ -132,12 +156,12 @@ def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, 
 
     Args:
         before: What is kept.
-        used: What was used now; of an id that is kept, only the time counts.
+        used: What was used now; of an id that is kept, only the time and further subjects count.
     """
     known = {(one.registry, one.id): one for one in before}
     for one in used:
         there = known.get((one.registry, one.id))
-        known[one.registry, one.id] = one if there is None else there.model_copy(update={"used_at": one.used_at})
+        known[one.registry, one.id] = one if there is None else _used_again(there, one)
     left, kept = MOST_CHARACTERS, []
     for one in sorted(known.values(), key=lambda one: -one.used_at)[:MOST_IDS]:
         left -= one.characters
@@ -145,6 +169,11 @@ def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, 
             break
         kept.append(one)
     return tuple(kept)
+
+
+def _used_again(kept: KeptId, used: KeptId) -> KeptId:
+    subjects = tuple(sorted({*kept.subjects, *used.subjects}))[:MOST_SUBJECTS]
+    return kept.model_copy(update={"used_at": used.used_at, "subjects": subjects})
 
 
 def _index(control: ControlFolder) -> StateFile:

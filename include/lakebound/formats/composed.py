@@ -19,58 +19,28 @@ MISSING = "missing_field"
 
 
 @dataclass(frozen=True)
-class OfKeys:
-    """A format of values whose decoder gets the keys instead.
-
-    Attributes:
-        form: The format.
-    """
-
-    form: ValueFormat
-
-    @property
-    def columns(self) -> pa.Schema:
-        """What the decoder gives."""
-        return self.form.columns
-
-    @property
-    def reads_headers(self) -> bool:
-        """Whether the decoder needs the records' headers."""
-        return self.form.reads_headers
-
-    def decoder(self) -> ValueDecoder:
-        """Return a decoder."""
-        return _KeyDecoder(self.form.decoder())
-
-
-@dataclass(frozen=True)
-class _KeyDecoder:
-    decoder: ValueDecoder
-
-    def decode(self, records: Records) -> Decoded:
-        """Return what becomes of the keys."""
-        return self.decoder.decode(Records(records.keys, records.keys, records.headers))
-
-
-@dataclass(frozen=True)
 class KeyColumns:
     """Which columns become of keys.
 
     Attributes:
-        form: Decodes keys: ``OfKeys`` around a format of values, or a format whose decoder looks at the keys by itself.
-        whole: Name of the one column that gets all fields of a key; None: fields are columns of their own.
+        form: Decodes keys: a format of values, whose decoder gets the keys.
+        whole: Name of the one column that gets the whole key; None: fields of it are columns of their own.
         fields: Which fields these are.
+        is_one_value: Whether the whole key has no fields, and is what the format's only column holds.
     """
 
     form: ValueFormat
     whole: str | None = None
     fields: tuple[str, ...] = ()
+    is_one_value: bool = False
 
     @property
     def columns(self) -> pa.Schema:
         """The columns; each is null where a record has no key."""
         if self.whole is None:
             return pa.schema([self.form.columns.field(name).with_nullable(True) for name in self.fields])
+        if self.is_one_value:
+            return pa.schema([pa.field(self.whole, self.form.columns.field(0).type)])
         return pa.schema([pa.field(self.whole, pa.struct([field.with_nullable(True) for field in self.form.columns]))])
 
     @property
@@ -82,6 +52,8 @@ class KeyColumns:
         """Return the columns of what was decoded."""
         if self.whole is None:
             return {name: decoded[name] for name in self.fields}
+        if self.is_one_value:
+            return {self.whole: decoded[self.form.columns.names[0]]}
         kind = self.columns.field(self.whole).type
         return {self.whole: pa.StructArray.from_arrays([decoded[field.name] for field in kind], fields=list(kind))}
 
@@ -144,7 +116,7 @@ class _ComposedDecoder:
             parts.append((headers.columns, headers.problems))
             problems |= headers.problems
         if self._key is not None and self._form.key is not None:
-            key = self._key.decode(records)
+            key = self._key.decode(Records(records.keys, records.keys, records.headers))
             parts.insert(0, (self._form.key.made(key.columns), key.problems))
             problems |= _told(key.problems, self._key_problem)
         problems |= _told(value.problems, self._value_problem)

@@ -9,18 +9,21 @@ indexes, stands behind it in the header, too.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from lakebound.formats.contract import Headers
-from lakebound.formats.schemas import SchemaId
+from lakebound.formats.schemas import PartOfRecord, SchemaId
 
 KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
+Header = Literal["__key_schema_id", "__value_schema_id"]
+SCHEMA_HEADERS: Final[Mapping[PartOfRecord, Header]] = {"key": KEY_HEADER, "value": VALUE_HEADER}
+"""Which header may name the schema of a part of the record."""
 _NUMBER, _GUID = 0, 1
 _NUMBER_BYTES, _GUID_BYTES = 5, 17
 _GLUE, _GLUE_COMPRESSIONS, _GLUE_BYTES = 3, (0, 5), 18
 _FOREIGN = {b"\xc3\x01": "Avro's single-object encoding", b"Obj\x01": "the head of an Avro file"}
-Header = Literal["__key_schema_id", "__value_schema_id"]
 
 
 def number_at_start(value: bytes) -> int | None:

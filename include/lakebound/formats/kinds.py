@@ -16,7 +16,7 @@ from lakebound.formats.contract import ValueDecoder
 from lakebound.formats.json.connect import ConnectDecoder
 from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.registered import PlainDecoder, RegisteredDecoder
-from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaKind, SchemaReader, SchemaText
+from lakebound.formats.schemas import KnownSchemas, PartOfRecord, PayloadDecoder, SchemaKind, SchemaReader, SchemaText
 
 
 class ValueFormat(Protocol):
@@ -78,14 +78,14 @@ class SchemaFormat:
         reader: The schema that values are read with.
         record: Full name of the type of the records, where the schema has several.
         known: The schemas that values are written with; None: values have no frame, and were written with the reader.
-        of_keys: Whether the records' keys are decoded, and not their values.
+        part: Whose the schema is; of another part than the value, another header may name it.
     """
 
     columns: pa.Schema
     reader: SchemaText
     record: str | None = None
     known: KnownSchemas | None = None
-    of_keys: bool = False
+    part: PartOfRecord = "value"
 
     @property
     def reads_headers(self) -> bool:
@@ -95,8 +95,8 @@ class SchemaFormat:
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
         if self.known is None:
-            return PlainDecoder(self._payload_decoder(self.reader), of_keys=self.of_keys)
-        return RegisteredDecoder(self.columns, self.known, self._payload_decoder, of_keys=self.of_keys)
+            return PlainDecoder(self._payload_decoder(self.reader))
+        return RegisteredDecoder(self.columns, self.known, self._payload_decoder, self.part)
 
     def _payload_decoder(self, writer: SchemaText, reader: SchemaText | None = None) -> PayloadDecoder:
         kind = schema_reader(self.reader.kind)

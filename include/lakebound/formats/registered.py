@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
-from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER, Header, foreign_frame, number_at_start, schema_of
+from lakebound.formats.framing import SCHEMA_HEADERS, foreign_frame, number_at_start, schema_of
 from lakebound.formats.parts import Part, together
-from lakebound.formats.schemas import KnownSchemas, PayloadDecoder, SchemaId, SchemaText
+from lakebound.formats.schemas import KnownSchemas, PartOfRecord, PayloadDecoder, SchemaId, SchemaText
 
 NO_SCHEMA_ID = "no_schema_id"
 """Reason of a record that does not say which schema it was written with."""
@@ -33,38 +33,42 @@ class NewSchemasError(Exception):
     """Records name schemas of which the decoder does not know what becomes of them; nothing is wrong with them.
 
     Attributes:
-        ids: What the records say of the schemas.
+        part: Whose schemas they are.
+        ids: What the records say of them.
     """
 
-    def __init__(self, ids: Collection[SchemaId]) -> None:
-        self.ids = frozenset(ids)
-        super().__init__(f"{_IDS}{json.dumps(sorted(ids, key=str)[:_MOST_NAMED])}")
+    def __init__(self, part: PartOfRecord, ids: Collection[SchemaId]) -> None:
+        self.part, self.ids = part, frozenset(ids)
+        super().__init__(f"{_IDS}{json.dumps([part, *sorted(ids, key=str)[:_MOST_NAMED]])}")
 
-    def __reduce__(self) -> tuple[type[NewSchemasError], tuple[frozenset[SchemaId]]]:
-        return type(self), (self.ids,)
+    def __reduce__(self) -> tuple[type[NewSchemasError], tuple[PartOfRecord, frozenset[SchemaId]]]:
+        return type(self), (self.part, self.ids)
 
 
 def new_schemas_in(text: str) -> NewSchemasError | None:
     """Return the error that another process raised, from the text that tells it; None where it tells of something else."""
     found = re.search(re.escape(_IDS) + r"(\[[^\]]*\])", text)
-    return None if found is None else NewSchemasError(json.loads(found[1]))
+    if found is None:
+        return None
+    part, *ids = json.loads(found[1])
+    return NewSchemasError(part, ids)
 
 
 class RegisteredDecoder:
     """Decodes values of the schemas that it knows."""
 
-    def __init__(self, columns: pa.Schema, known: KnownSchemas, decoder_of: DecoderOf, *, of_keys: bool = False) -> None:
+    def __init__(self, columns: pa.Schema, known: KnownSchemas, decoder_of: DecoderOf, part: PartOfRecord = "value") -> None:
         """Decode nothing yet.
 
         Args:
             columns: What is made of each value.
             known: The schemas.
             decoder_of: Makes the decoder of payloads of one of them; called once for each that comes.
-            of_keys: Whether the records' keys are decoded, and not their values.
+            part: Whose the schemas are; a header of that part may name one.
         """
         self._columns = columns
-        self._of_keys = of_keys
-        self._header: Header = KEY_HEADER if of_keys else VALUE_HEADER
+        self._part: PartOfRecord = part
+        self._header = SCHEMA_HEADERS[part]
         self._writers = dict(known.writers)
         self._readers = dict(known.readers)
         self._refused = dict(known.refused)
@@ -78,12 +82,12 @@ class RegisteredDecoder:
         Raises:
             NewSchemasError: Records name schemas that are to be asked for.
         """
-        values = records.keys if self._of_keys else records.values
+        values = records.values
         problems: dict[int, Problem] = {}
         by_schema = self._by_schema(values, records, problems)
         unknown = {schema for schema in by_schema if schema not in self._writers and schema not in self._refused}
         if unknown and self._asks:
-            raise NewSchemasError(unknown)
+            raise NewSchemasError(self._part, unknown)
         parts: list[Part] = []
         for schema, (places, payloads) in by_schema.items():
             problem = self._problem_of(schema)
@@ -141,14 +145,13 @@ class RegisteredDecoder:
 class PlainDecoder:
     """Decodes values that have no frame around them and were all written with one schema."""
 
-    def __init__(self, decoder: PayloadDecoder, *, of_keys: bool = False) -> None:
+    def __init__(self, decoder: PayloadDecoder) -> None:
         """Decode nothing yet."""
         self._decoder = decoder
-        self._of_keys = of_keys
 
     def decode(self, records: Records) -> Decoded:
         """Return what becomes of records."""
-        values = records.keys if self._of_keys else records.values
+        values = records.values
         places = [at for at, value in enumerate(values) if value is not None]
         decoded = self._decoder.decode([value for value in values if value is not None])
         if len(places) == len(values):

@@ -19,6 +19,8 @@ SchemaKind = Literal["avro", "protobuf", "json_schema"]
 """Formats whose values have a schema of their own; each has a folder of its name beside this module."""
 SchemaId = int | str
 """What a record says of its schema: a registry's number, or its GUID."""
+PartOfRecord = Literal["key", "value"]
+"""What of a record has a schema of its own."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,13 @@ class SchemaReader(Protocol):
             UnreadableSchemaError: The schema cannot be read.
         """
 
+    def is_one_value(self, schema: SchemaText, record: str | None) -> bool:
+        """Return whether a schema is that of one value without fields, such as a number: its only column is that value.
+
+        Raises:
+            UnreadableSchemaError: It cannot be read.
+        """
+
     def payload_decoder(
         self, writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
     ) -> PayloadDecoder:
@@ -187,8 +196,10 @@ class ReadSchemas:
         columns: Of the records.
         reader: The newest schema.
         known: The schemas that records may name; None: values have no frame, and were written with the reader.
+        is_one_value: Whether the newest schema is one value without fields, which is the only column.
     """
 
     columns: pa.Schema
     reader: SchemaText
     known: KnownSchemas | None = None
+    is_one_value: bool = False

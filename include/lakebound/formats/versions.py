@@ -58,7 +58,8 @@ def schemas_of_file(schema: SchemaText, record: str | None) -> ReadSchemas:
     Raises:
         UnreadableSchemaError: It cannot be read, or a part of it has no column.
     """
-    return ReadSchemas(schema_reader(schema.kind).columns_of(schema, record), schema)
+    reader = schema_reader(schema.kind)
+    return ReadSchemas(reader.columns_of(schema, record), schema, is_one_value=reader.is_one_value(schema, record))
 
 
 def schemas_of_subjects(
@@ -100,7 +101,7 @@ def schemas_of_subjects(
                     readers.setdefault(known, one.reader)
     refused = {known: reason for known, reason in {**strange, **refused}.items() if known not in writers}
     known_schemas = KnownSchemas(tuple(writers.items()), tuple(refused.items()), tuple(readers.items()), asks=asks)
-    return ReadSchemas(columns, newest, known_schemas)
+    return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, record))
 
 
 def _subject(name: str, versions: Sequence[Version], record: str | None, passed_over: Mapping[SchemaId, str]) -> _Subject:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from lakebound.control.folder import ControlFolder
@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 _FIND_SECONDS = 20.0
 _AT_ONCE = 8
 """Versions that are asked for: a subject may have hundreds, and a registry take its time for each."""
-_KEPT = "what is kept of the registry"
 
 
 class NoSuchSubjectError(LakeboundError, is_refusal=True):
@@ -35,17 +34,6 @@ class NoSuchSubjectError(LakeboundError, is_refusal=True):
             f"the schema registry {registry!r} has no subject {subject!r}; register the schema first (a producer does it with "
             f"its first record), or name the subject: value.subject, value.subject_strategy"
         )
-
-
-@dataclass(frozen=True)
-class _NothingKept:
-    """Keeps nothing of schemas that only are asked for: they may belong to others."""
-
-    def read(self, registry: str) -> KeptSchemas:
-        return KeptSchemas({}, {})
-
-    def keep(self, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
-        """Do nothing."""
 
 
 class RegistrySubjects:
@@ -60,30 +48,30 @@ class RegistrySubjects:
             control: The pipeline's state; None: nothing is kept.
         """
         self._client = RegistryClient(name, spec)
-        self._finder = SchemaFinder(self._client, _NothingKept())
+        self._finder = SchemaFinder(self._client)
         self._control = control
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, tuple[Version, ...]]:
+    def versions(self, subjects: Collection[str]) -> Mapping[str, Sequence[Version]]:
         """Return all versions of subjects.
 
-        While the registry is away, or has a subject no more, they are those that the pipeline has used, as of one subject.
+        While the registry is away, or has a subject no more, they are those that the pipeline has used.
 
         Raises:
             NoSuchSubjectError: The registry does not have one, and nothing of it is kept.
-            RegistryUnavailableError: It is away, and nothing of it is kept.
+            RegistryUnavailableError: It is away, and nothing of a subject is kept.
             LakeboundError: It refuses.
         """
         kept = self._kept()
         try:
             found = {subject: self._versions(subject) for subject in subjects}
-        except (RegistryUnavailableError, NoSuchSubjectError) as exc:
-            if not kept:
+        except RegistryUnavailableError as exc:
+            found = {subject: _numbered(kept.of(subject)) for subject in subjects}
+            if not all(found.values()):
                 raise
             log.warning("schemas are read as they were last used: %s", redacted(exc))
-            numbered = sorted(kept.items(), key=lambda one: str(one[0]).zfill(20))
-            return {_KEPT: tuple(Version(at, (one,), schema) for at, (one, schema) in enumerate(numbered, 1))}
-        self._keep(version for versions in found.values() for version in versions)
-        return {subject: tuple(self._judged(one, kept) for one in versions) for subject, versions in found.items()}
+            return found
+        self._keep(found)
+        return {subject: self._judged(versions, kept) or self._gone(subject, kept) for subject, versions in found.items()}
 
     def sign(self, subjects: Collection[str]) -> object:
         """Return what differs when a subject has another version, or the newest version another schema.
@@ -113,15 +101,14 @@ class RegistrySubjects:
             raise found.away
         return {**found.schemas, **found.refused}
 
-    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
-        """Return those of the ids by which the pipeline has read a schema before, also where the registry has it no more."""
+    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
+        """Return of each subject those of the ids by which the pipeline has read a schema of it before, also deleted ones."""
         kept = self._kept()
-        return {one: kept[one] for one in ids if one in kept}
+        return {one: {known: schema for known, schema in kept.of(one).items() if known in ids} for one in subjects}
 
-    def _versions(self, subject: str) -> list[Version]:
+    def _versions(self, subject: str) -> Sequence[Version]:
+        """Return the versions that the registry has; none where it has no such subject."""
         numbers = self._client.versions(subject, deleted=True)
-        if not numbers:
-            raise NoSuchSubjectError(self._client.name, subject)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions") as pool:
             try:
                 return [one for one in pool.map(partial(self._version, subject), numbers) if one is not None]
@@ -137,19 +124,44 @@ class RegistrySubjects:
             return Version(number, (), None, str(exc))
         return None if found is None or found.id is None else Version(number, (found.id,), found.schema)
 
-    def _judged(self, version: Version, kept: Mapping[SchemaId, SchemaText]) -> Version:
-        """Return a version; one whose id had another schema before says so."""
-        for one in version.ids:
-            used = kept.get(one, version.schema)
-            if used is not None and version.schema is not None and used.fingerprint != version.schema.fingerprint:
-                error = ReusedSchemaIdError(self._client.name, one, used.fingerprint, version.schema.fingerprint)
-                return replace(version, problem=str(error))
-        return version
+    def _gone(self, subject: str, kept: KeptSchemas) -> Sequence[Version]:
+        """Return the versions of a subject that the registry has no more."""
+        error = NoSuchSubjectError(self._client.name, subject)
+        versions = _numbered(kept.of(subject))
+        if not versions:
+            raise error
+        log.warning("schemas are read as they were last used: %s", redacted(error))
+        return versions
 
-    def _kept(self) -> Mapping[SchemaId, SchemaText]:
-        return {} if self._control is None else read_kept_schemas(self._control, self._client.name).schemas
+    def _judged(self, versions: Sequence[Version], kept: KeptSchemas) -> Sequence[Version]:
+        """Return versions; one whose id had another schema before says so."""
+        found = []
+        for version in versions:
+            for one in version.ids:
+                used = kept.schemas.get(one, version.schema)
+                if used is not None and version.schema is not None and used.fingerprint != version.schema.fingerprint:
+                    error = ReusedSchemaIdError(self._client.name, one, used.fingerprint, version.schema.fingerprint)
+                    version = replace(version, problem=str(error))
+            found.append(version)
+        return found
 
-    def _keep(self, versions: Iterable[Version]) -> None:
-        used = {one: version.schema for version in versions for one in version.ids if version.schema is not None}
+    def _kept(self) -> KeptSchemas:
+        return KeptSchemas({}, {}) if self._control is None else read_kept_schemas(self._control, self._client.name)
+
+    def _keep(self, found: Mapping[str, Sequence[Version]]) -> None:
+        used: dict[SchemaId, SchemaText] = {}
+        subjects: dict[SchemaId, set[str]] = {}
+        for subject, versions in found.items():
+            for version in versions:
+                if version.schema is not None:
+                    used |= dict.fromkeys(version.ids, version.schema)
+                    for one in version.ids:
+                        subjects.setdefault(one, set()).add(subject)
         if self._control is not None and used:
-            keep_schemas(self._control, self._client.name, used, time.time())
+            keep_schemas(self._control, self._client.name, used, time.time(), subjects)
+
+
+def _numbered(schemas: Mapping[SchemaId, SchemaText]) -> Sequence[Version]:
+    """Return kept schemas as versions, in the order of their ids."""
+    ordered = sorted(schemas.items(), key=lambda one: str(one[0]).zfill(20))
+    return [Version(at, (one,), schema) for at, (one, schema) in enumerate(ordered, 1)]

@@ -9,7 +9,7 @@ from pydantic import Field
 from lakebound.control.desired import Desired, RunBound
 from lakebound.control.folder import ControlFolder
 from lakebound.control.submission import BackendName, Owner, Submission
-from lakebound.formats.schemas import SchemaText
+from lakebound.formats.schemas import PartOfRecord, SchemaText
 from lakebound.frozen import Frozen
 from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
@@ -20,7 +20,6 @@ from lakebound.spec.real_time import batches_end
 from lakebound.spec.registries_file import find_registry
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.source import source_hash
-from lakebound.spec.value import SchemaValueSpec
 from lakebound.tables.places import Places, places_of
 
 
@@ -35,7 +34,7 @@ class RunSpec(Frozen):
     until: RunBound | None = None
     source_hash: str = ""
     source: Source = Source()
-    schema_files: dict[str, SchemaText] = Field(default_factory=dict)
+    schema_files: dict[PartOfRecord, SchemaText] = Field(default_factory=dict)
     registries: dict[str, RegistrySpec] = Field(default_factory=dict)
     trace: bool = False
 
@@ -118,6 +117,5 @@ def make_run_spec(
 
 
 def _registries(spec: PipelineSpec, settings: Settings) -> dict[str, RegistrySpec]:
-    value = spec.value
-    named = value.registry if isinstance(value, SchemaValueSpec) else None
-    return {} if named is None else {named: find_registry(named, settings)}
+    named = {one.registry for one in spec.schema_sources.values() if one.registry is not None}
+    return {name: find_registry(name, settings) for name in sorted(named)}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from lakebound.errors import LakeboundError
 from lakebound.formats.kinds import schema_reader
-from lakebound.formats.schemas import Reference, SchemaKind, SchemaText, UnreadableSchemaError
+from lakebound.formats.schemas import PartOfRecord, Reference, SchemaKind, SchemaText, UnreadableSchemaError
 from lakebound.settings import Settings
 from lakebound.spec.named_files import UnusableFileError, read_bounded
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.value import SchemaValueSpec
 
 _MOST_FILES = 200
 
@@ -18,8 +18,9 @@ _MOST_FILES = 200
 class SchemaFileError(LakeboundError, is_refusal=True):
     """A file with a schema cannot be read."""
 
-    def __init__(self, pipeline: str, file: str, problem: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: value.schema_file: {file}: {problem}")
+    def __init__(self, pipeline: str, part: PartOfRecord, file: str, problem: str) -> None:
+        self.part = part
+        super().__init__(f"pipeline {pipeline!r}: {part}.schema_file: {file}: {problem}")
 
 
 def schemas_folder(settings: Settings) -> Path:
@@ -27,8 +28,12 @@ def schemas_folder(settings: Settings) -> Path:
     return settings.pipelines.parent / "schemas"
 
 
-def read_schema_files(spec: PipelineSpec, settings: Settings) -> dict[str, SchemaText]:
-    """Return the schemas that a pipeline names as files, by what the YAML calls them.
+SchemaFiles = Mapping[PartOfRecord, SchemaText]
+"""The schemas that a pipeline names as files, by the part of the records that they are of."""
+
+
+def read_schema_files(spec: PipelineSpec, settings: Settings) -> dict[PartOfRecord, SchemaText]:
+    """Return the schemas that a pipeline names as files, by the part of the records that they are of.
 
     Args:
         spec: The pipeline.
@@ -37,28 +42,29 @@ def read_schema_files(spec: PipelineSpec, settings: Settings) -> dict[str, Schem
     Raises:
         SchemaFileError: A file is not there, or cannot be read.
     """
-    value, folder = spec.value, schemas_folder(settings)
-    if not isinstance(value, SchemaValueSpec) or value.schema_file is None:
-        return {}
-    reader = _Files(spec.pipeline, folder, value.format)
-    return {value.schema_file: reader.read(value.schema_file)}
+    folder = schemas_folder(settings)
+    return {
+        part: _Files(spec.pipeline, part, folder, source.format).read(source.schema_file)
+        for part, source in spec.schema_sources.items()
+        if source.schema_file is not None
+    }
 
 
 class _Files:
     """The files of one schema: what it imports is read, too."""
 
-    def __init__(self, pipeline: str, folder: Path, kind: SchemaKind) -> None:
-        self._pipeline, self._folder, self._kind = pipeline, folder, kind
+    def __init__(self, pipeline: str, part: PartOfRecord, folder: Path, kind: SchemaKind) -> None:
+        self._pipeline, self._part, self._folder, self._kind = pipeline, part, folder, kind
         self._open: list[str] = []
         self._count = 0
 
     def read(self, name: str) -> SchemaText:
         """Return a schema with all that it imports."""
         if name in self._open:
-            raise SchemaFileError(self._pipeline, name, f"imports itself, through {' and '.join(self._open)}")
+            raise SchemaFileError(self._pipeline, self._part, name, f"imports itself, through {' and '.join(self._open)}")
         self._count += 1
         if self._count > _MOST_FILES:
-            raise SchemaFileError(self._pipeline, name, f"is one of more than {_MOST_FILES} imported files")
+            raise SchemaFileError(self._pipeline, self._part, name, f"is one of more than {_MOST_FILES} imported files")
         text = self._text(name)
         self._open.append(name)
         imported = tuple(Reference(one, self.read(one)) for one in self._imports(name, text))
@@ -69,16 +75,17 @@ class _Files:
         try:
             return schema_reader(self._kind).imports_of(text)
         except UnreadableSchemaError as exc:
-            raise SchemaFileError(self._pipeline, name, str(exc)) from exc
+            raise SchemaFileError(self._pipeline, self._part, name, str(exc)) from exc
 
     def _text(self, name: str) -> str:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts:
-            raise SchemaFileError(self._pipeline, name, f"must be a path in the folder {self._folder}, without ..")
+            raise SchemaFileError(self._pipeline, self._part, name, f"must be a path in the folder {self._folder}, without ..")
         file = self._folder / path
         if not file.resolve().is_relative_to(self._folder.resolve()):
-            raise SchemaFileError(self._pipeline, name, f"leads out of the folder {self._folder}")
+            raise SchemaFileError(self._pipeline, self._part, name, f"leads out of the folder {self._folder}")
         try:
             return read_bounded(file)
         except UnusableFileError as exc:
-            raise SchemaFileError(self._pipeline, name, f"{exc}; files with schemas are in the folder {self._folder}") from None
+            problem = f"{exc}; files with schemas are in the folder {self._folder}"
+            raise SchemaFileError(self._pipeline, self._part, name, problem) from None

@@ -20,27 +20,25 @@ from lakebound.formats.schemas import SchemaId, UnreadableSchemaError
 from lakebound.formats.versions import Version
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.same_names import as_compared
-from lakebound.spec.value import SchemaValueSpec
+from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.tables.type_names import type_name
 
 _MOST_REASON_CHARACTERS = 500
 
 
 def schemas_in_use(
-    source: SchemaValueSpec,
+    source: SchemaSourceSpec,
     subjects: Mapping[str, Sequence[Version]],
     refused: Mapping[SchemaId, str],
     compatibility: Mapping[str, str],
-    part: str = "value",
 ) -> SchemasInUse:
-    """Return what a pipeline's values are read with, and what each column comes from.
+    """Return what a pipeline's values or keys are read with, and what each column comes from.
 
     Args:
         source: How the pipeline says that they are read.
         subjects: All versions of each subject.
         refused: Why nothing is read with a schema, by what records say of it.
         compatibility: Which changes of its schemas each subject allows.
-        part: Of the records.
     """
     found: list[SubjectInUse] = []
     columns: dict[str, ColumnOrigin] = {}
@@ -52,7 +50,7 @@ def schemas_in_use(
     wanted = _wanted(source)
     left_out = [] if wanted is None else [one.name for key, one in columns.items() if one.until is None and key not in wanted]
     return SchemasInUse(
-        part=part,
+        part=source.part,
         format=source.format,
         registry=source.registry or "",
         subjects=tuple(found),
@@ -105,7 +103,7 @@ def _columns(version: Version, record: str | None) -> tuple[str, pa.Schema | tup
         return str(exc), ()
 
 
-def _wanted(source: SchemaValueSpec) -> set[str] | None:
+def _wanted(source: SchemaSourceSpec) -> set[str] | None:
     """Return the columns that the YAML names; None where it names none, or Spark alone can say which."""
     if source.value_schema is None:
         return None

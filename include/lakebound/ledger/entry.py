@@ -128,6 +128,11 @@ class Entry(FrozenRecord):
         default=(),
         description="Versions of foreign changes that this commit takes from the list: a person has said so.",
     )
+    schemas: Annotated[dict[str, dict[str, str]], CarriedOn()] = Field(
+        default_factory=dict,
+        description="Schemas with which the records up to this commit could be read, the newest ones: by the registry's name, "
+        "by what records say of them, the first digits of their fingerprints.",
+    )
     carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
     erased: Annotated[ErasedFile | None, CarriedOn(), Required("erased")] = None
     erases: int = Field(default=0, ge=0, description="Of an erase: how many rows this commit takes out of the table.")

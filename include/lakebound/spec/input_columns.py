@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakebound.spec.ddl import UnclearDdlError, read_columns
-from lakebound.spec.key import DEFAULT_COLUMN, JsonKeySpec, KeySpec
-from lakebound.spec.value import BytesValueSpec, PlainValueSpec, ValueSpec
+from lakebound.spec.key import DEFAULT_COLUMN, JsonKeySpec, KeySpec, PlainKeySpec, SchemaKeySpec
+from lakebound.spec.value import BytesValueSpec, PlainValueSpec, SchemaValueSpec, ValueSpec
 from lakebound.spec.yaml_source import Keys
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def whole_key(value: ValueSpec, key: KeySpec | None) -> tuple[str, str] | None:
     """
     if key is None:
         return (DEFAULT_COLUMN, "bytes") if isinstance(value, BytesValueSpec) else None
-    return None if isinstance(key, JsonKeySpec) else (key.column, key.format)
+    return (key.column, key.format) if isinstance(key, PlainKeySpec) else None
 
 
 def clash(spec: PipelineSpec) -> str | None:
@@ -61,7 +61,7 @@ def clash(spec: PipelineSpec) -> str | None:
     try:
         values = _value_columns(spec.value)
     except UnclearDdlError:
-        values = ()  # its names are compared where Spark has read it
+        values = _read_columns(spec.value)
     seen = {column.name.casefold(): column for column in values}
     for column in (*_clear_key_columns(spec), *_header_columns(spec)):
         if column.name.casefold() == _RESERVED:
@@ -77,7 +77,9 @@ def clash(spec: PipelineSpec) -> str | None:
 
 def _key_columns(spec: PipelineSpec) -> Iterator[InputColumn]:
     key = spec.key
-    if isinstance(key, JsonKeySpec):
+    if isinstance(key, JsonKeySpec | SchemaKeySpec):
+        if key.value_schema is None:
+            raise UnclearDdlError  # a registry says, or a file
         known = read_columns(key.value_schema)
         if key.columns is None:
             yield InputColumn(key.column or DEFAULT_COLUMN, "STRUCT", ("key", "as"))
@@ -92,8 +94,18 @@ def _clear_key_columns(spec: PipelineSpec) -> list[InputColumn]:
         return [*_key_columns(spec)]
     except UnclearDdlError:
         key = spec.key
-        named = key.columns or () if isinstance(key, JsonKeySpec) else ()
-        return [InputColumn(name, "", ("key", "columns", position)) for position, name in enumerate(named)]
+        if not isinstance(key, JsonKeySpec | SchemaKeySpec):
+            return []
+        if key.columns is None:
+            return [InputColumn(key.column or DEFAULT_COLUMN, "", ("key", "as"))]
+        return [InputColumn(name, "", ("key", "columns", position)) for position, name in enumerate(key.columns)]
+
+
+def _read_columns(value: ValueSpec) -> tuple[InputColumn, ...]:
+    """Return the columns of values whose schemas were read; else their names are compared when they are."""
+    if not isinstance(value, SchemaValueSpec) or not value.is_read:
+        return ()
+    return tuple(InputColumn(name, "", ("value",)) for name in value.read.columns.names)
 
 
 def _value_columns(value: ValueSpec) -> tuple[InputColumn, ...]:

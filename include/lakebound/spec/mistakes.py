@@ -35,7 +35,7 @@ _NOT_A_PASSWORD = (
 )
 # Of `value` and `key`, by their format: they appear in Pydantic's locations, but not in the YAML.
 _TAGS = ("json", *get_args(SchemaKind), "string", "bytes")
-_FORMATS = {"value": f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}", "key": "json, string or bytes"}
+_FORMATS = dict.fromkeys(("value", "key"), f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}")
 _SHAPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",

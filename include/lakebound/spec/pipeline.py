@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from lakebound.formats.schemas import PartOfRecord
 from lakebound.frozen import Frozen
 from lakebound.spec.complete_hours import CompleteHoursSpec
 from lakebound.spec.connection import ConnectionSpec, SecretRef
@@ -19,6 +20,7 @@ from lakebound.spec.objectives import ObjectivesSpec
 from lakebound.spec.real_time import REAL_TIME, RealTimeSpec, has_both_ends, real_time_problem
 from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.schedule import schedule_problem
+from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.spec.spark import SparkSpec
 from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
@@ -83,7 +85,7 @@ class PipelineSpec(Frozen):
         description="What happens when the pipeline has a column that an existing table does not have. refuse: the pipeline "
         "does not start. add_columns: the column is added to the table, and types are widened where the format supports it. "
         "quarantine: records that have such a field go to the quarantine table. ignore: the column is not written. "
-        "Default where the schema is that of a registry: add_columns.",
+        "Default where the schema of values or keys is that of a registry: add_columns.",
     )
     transform: str | None = Field(
         default=None,
@@ -150,8 +152,8 @@ class PipelineSpec(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _follows_the_registry(cls, body: Any) -> Any:
-        value = body.get("value") if isinstance(body, dict) else None
-        if isinstance(value, dict) and "registry" in value and "schema" not in value:
+        parts = [body.get(part) for part in ("value", "key")] if isinstance(body, dict) else []
+        if any(isinstance(part, dict) and "registry" in part and "schema" not in part for part in parts):
             return {"schema_evolution": "add_columns", **body}
         return body
 
@@ -312,6 +314,11 @@ class PipelineSpec(Frozen):
             server = store.postgres or store.redis
             named["to_stores", position, store.format, "tls_ca_file"] = server.tls_ca_file if server else None
         return {keys: file for keys, file in named.items() if file}
+
+    @property
+    def schema_sources(self) -> dict[PartOfRecord, SchemaSourceSpec]:
+        """The parts of its records that have a schema of their own."""
+        return {one.part: one for one in (self.value, self.key) if isinstance(one, SchemaSourceSpec)}
 
     @property
     def whole_key(self) -> tuple[str, str] | None:

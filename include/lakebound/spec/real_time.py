@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, field_validator
 
 from lakebound.frozen import Frozen
-from lakebound.spec.key import JsonKeySpec
+from lakebound.spec.key import JsonKeySpec, SchemaKeySpec
 from lakebound.spec.to_topics import LEDGER_PREFIX, is_topic_name
 from lakebound.spec.value import JsonValueSpec, SchemaValueSpec
 from lakebound.spec.yaml_source import Keys
@@ -101,6 +101,11 @@ def real_time_problem(spec: PipelineSpec) -> tuple[Keys, str] | None:
         return ("key",), (
             f"format: {spec.key.format} cannot be decoded with freshness: real_time, where Python cannot run; use key: "
             f"{{format: string}} and take its fields in the transform (from_json), or use 0ms"
+        )
+    if isinstance(spec.key, SchemaKeySpec):
+        return ("key",), (
+            f"format: {spec.key.format} cannot be decoded with freshness: real_time, where Python cannot run, and Spark's own "
+            f"decoder knows only one version of a schema; use key: {{format: bytes}}, or use 0ms"
         )
     if spec.reference:
         return ("freshness",), (

@@ -10,15 +10,16 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from lakebound.formats.composed import ComposedFormat, KeyColumns, OfKeys
+from lakebound.formats.composed import ComposedFormat, KeyColumns
 from lakebound.formats.headers import HeaderColumn, HeadersFormat
 from lakebound.formats.kinds import JsonFormat, SchemaFormat, ValueFormat
 from lakebound.formats.plain import PlainFormat, PlainKind
 from lakebound.spec.input_columns import VALUE_COLUMN
-from lakebound.spec.key import JsonKeySpec
+from lakebound.spec.key import JsonKeySpec, SchemaKeySpec
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.spec.tombstones import ROW, WITHOUT_ROWS
-from lakebound.spec.value import JsonValueSpec, PlainValueSpec
+from lakebound.spec.value import JsonColumns, JsonValueSpec, PlainValueSpec
 
 
 def record_format(spec: PipelineSpec, unhoused: Collection[str] = ()) -> ValueFormat:
@@ -68,16 +69,13 @@ def value_schema(spec: PipelineSpec) -> StructType | None:
     value = spec.value
     if isinstance(value, PlainValueSpec):
         return None
-    if value.value_schema is None:
-        return from_arrow_schema(value.read.columns, prefer_timestamp_ntz=True)
-    return cast(StructType, StructType.fromDDL(value.value_schema))
+    return _schema_of(value)
 
 
 def key_schema(spec: PipelineSpec) -> StructType | None:
     """Return the schema of a pipeline's keys; None where they are texts or bytes, or do not land."""
-    if not isinstance(spec.key, JsonKeySpec):
-        return None
-    return cast(StructType, StructType.fromDDL(spec.key.value_schema))
+    key = spec.key
+    return _schema_of(key) if isinstance(key, JsonKeySpec | SchemaKeySpec) else None
 
 
 def _value_format(spec: PipelineSpec, unhoused: Collection[str]) -> ValueFormat:
@@ -87,21 +85,29 @@ def _value_format(spec: PipelineSpec, unhoused: Collection[str]) -> ValueFormat:
     if isinstance(value, JsonValueSpec):
         form = json_format(schema, unhoused, unknown_refused=value.unknown_fields == "quarantine")
         return replace(form, is_connects=value.envelope == "connect")
-    return SchemaFormat(_arrow_columns(schema), value.read.reader, value.record, value.read.known)
+    return _schema_format(value, schema)
+
+
+def _schema_format(source: SchemaSourceSpec, schema: StructType) -> SchemaFormat:
+    return SchemaFormat(_arrow_columns(schema), source.read.reader, source.record, source.read.known, source.part)
+
+
+def _schema_of(written: JsonColumns | SchemaSourceSpec) -> StructType:
+    if written.value_schema is None:
+        return from_arrow_schema(written.read.columns, prefer_timestamp_ntz=True)
+    return cast(StructType, StructType.fromDDL(written.value_schema))
 
 
 def _key_columns(spec: PipelineSpec) -> KeyColumns | None:
-    """Return what becomes of keys.
-
-    A format with a schema of its own joins here: its ``SchemaFormat(of_keys=True)`` is the ``form``, without ``OfKeys``.
-    """
     schema, key, whole = key_schema(spec), spec.key, spec.whole_key
     if isinstance(key, JsonKeySpec) and schema is not None:
-        return KeyColumns(OfKeys(json_format(schema)), key.column, key.columns or ())
+        return KeyColumns(json_format(schema), key.column, key.columns or ())
+    if isinstance(key, SchemaKeySpec) and schema is not None:
+        return KeyColumns(_schema_format(key, schema), key.column, key.columns or (), key.read.is_one_value)
     if whole is None:
         return None
     name, kind = whole
-    return KeyColumns(OfKeys(PlainFormat(name, cast(PlainKind, kind))), None, (name,))
+    return KeyColumns(PlainFormat(name, cast(PlainKind, kind)), None, (name,))
 
 
 def _headers(spec: PipelineSpec) -> HeadersFormat | None:

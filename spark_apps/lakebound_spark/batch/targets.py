@@ -58,6 +58,7 @@ class Writer:
         references: Versions of the reference data that the transform reads at present, by name.
         delivery: How rows come to topics; None: exactly once, with the entry.
         source: The code that makes the rows, for the entries with which an application opens its tables.
+        schemas: What entries say of the schemas that records are read with at present, by registry.
     """
 
     pipeline: str
@@ -71,6 +72,7 @@ class Writer:
     references: Callable[[], Mapping[str, str]] = dict
     delivery: Literal["at_least_once"] | None = None
     source: Source = UNKNOWN
+    schemas: Callable[[], Mapping[str, Mapping[str, str]]] = dict
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ class Target:
             lane=origin.lane,
             timestamps_ms=origin.timestamps_ms,
             references=dict(writer.references()) if kind is None else {},
+            schemas={name: dict(one) for name, one in writer.schemas().items()} if kind is None else {},
             hours=origin.hours,
             quarantine=writer.quarantine if kind == "open" else None,
             sources=self._sources(writer.source) if kind == "open" else (),

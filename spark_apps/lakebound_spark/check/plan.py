@@ -85,7 +85,8 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         spec = book.spec
         found.schemas = [*told_schemas(book.in_use())]
     except LakeboundError as exc:
-        found.problems.append(PlacedProblem(str(exc), ("value",)))
+        part = getattr(exc, "part", next(iter(run.spec.schema_sources), "value"))
+        found.problems.append(PlacedProblem(str(exc), (part,)))
         return found, None
     run = run.model_copy(update={"spec": spec})
     found.problems += _schema_problems(spec)

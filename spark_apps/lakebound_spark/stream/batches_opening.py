@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.control.lease import Lease
 from lakebound.control.progress import SearchProgress
-from lakebound.formats.schemas import SchemaId
+from lakebound.formats.schemas import PartOfRecord, SchemaId
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.run_spec import RunSpec
@@ -28,7 +28,7 @@ from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.lander import BatchLander, make_lander
 from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline
 from lakebound_spark.reference.book import ReferenceBook
-from lakebound_spark.stream.opening import make_writer, open_targets, reopen, start_offsets
+from lakebound_spark.stream.opening import make_writer, newest_entries, open_targets, reopen, start_offsets
 from lakebound_spark.stream.other_targets import OtherTargets, check_machine, take_json
 
 
@@ -109,7 +109,7 @@ class OpenedBatches:
     quarantine: Target
     rehearsal: Rehearsal | None
     _settled: _Settled
-    wanted_schemas: frozenset[SchemaId] = frozenset()
+    wanted_schemas: dict[PartOfRecord, frozenset[SchemaId]] = field(default_factory=dict)
     tell_search: Callable[[SearchProgress], None] = lambda found: None
 
     def planned(self, session: SparkSession, facts: Mapping[str, TopicFacts]) -> NextOffsets:
@@ -134,7 +134,7 @@ class OpenedBatches:
         """
         if self.wanted_schemas:
             self.opening.schemas.learn(self.wanted_schemas)
-            self.wanted_schemas = frozenset()
+            self.wanted_schemas = {}
         newer = _followed(self.opening, self.writer) if self.opening.schemas.has_newer else None
         reopen(self.targets, self.quarantine)
         if newer is None:
@@ -145,6 +145,11 @@ class OpenedBatches:
         self.assembly = _assemble(self.opening, newer, self.targets)
         self.lander = _lander(self.opening, self.assembly, self.targets, self.quarantine, self.writer)
         self.show_searches(self.tell_search)
+
+    def want(self, part: PartOfRecord, ids: frozenset[SchemaId]) -> None:
+        """Ask for schemas when the ledgers are read again, because records name them."""
+        if ids:  # Without any, the query ended for versions that are known by now.
+            self.wanted_schemas[part] = self.wanted_schemas.get(part, frozenset()) | ids
 
     def show_searches(self, tell: Callable[[SearchProgress], None]) -> None:
         """Tell of each search for records on which the transform raises, now and after the schemas were read again."""
@@ -161,7 +166,9 @@ def open_in_batches(opening: Opening) -> OpenedBatches:
     """
     run, facts = opening.run, opening.facts
     check_machine(run, ProcessParts(opening.session.sparkContext).master)
-    writer = replace(make_writer(run, opening.lease), references=opening.references.versions)
+    writer = replace(make_writer(run, opening.lease), references=opening.references.versions, schemas=opening.schemas.named)
+    if opening.schemas.has_registry:
+        opening.schemas.know_entries(entry.schemas for entry in newest_entries(run))
     settled = _followed(opening, writer)
     others = settled.others
     targets, quarantine = open_targets(run, {**settled.schemas, **others.staged}, writer, facts, others.make(writer))

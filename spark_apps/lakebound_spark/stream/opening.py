@@ -52,6 +52,12 @@ def take_lease(run: RunSpec) -> Lease:
     return acquire(run.control, run.app_id, spec.limits.lease_ttl_seconds, above_epoch=highest)
 
 
+def newest_entries(run: RunSpec) -> list[Entry]:
+    """Return the newest entry of each of a pipeline's tables that has one."""
+    tables = [table for table in (open_table(one, run.places) for one in run.spec.tables) if table.exists()]
+    return [entry for table in tables if (entry := table.read_ledger().entry) is not None]
+
+
 def make_writer(run: RunSpec, lease: Lease) -> Writer:
     """Return what this application's commits have in common."""
     check_lease, offers = lease_guard(run.control, lease), TakeOffers(run.control)

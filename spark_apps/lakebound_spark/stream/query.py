@@ -120,7 +120,7 @@ class LandingStream:
         try:
             self._watch(query)
         except NewSchemasError as new:
-            self._opened.wanted_schemas |= new.ids
+            self._opened.want(new.part, new.ids)
             raise
         finally:
             self._end(query)
@@ -132,7 +132,7 @@ class LandingStream:
                 self._raise_end(query)
                 return
             if self._opened.opening.schemas.has_newer:
-                raise NewSchemasError(())
+                raise NewSchemasError("value", ())
             with self._batch_lock:
                 self._opened.lander.flush(self._run.spec.limits.idle_entry_seconds)
                 self._told.show_recent()

@@ -55,7 +55,7 @@ RULES: dict[str, Rule] = {
             *("tables.name", "quarantine.name", "to_topics.topic", "spark.driver_memory", "spark.executor_memory"),
             *("to_stores.counters.windows", "to_stores.counters.sums", "to_stores.delete_if", "complete_hours.grace"),
             *("connection.client.client.id", "connection.client.client.rack", "connection.sasl.extensions"),
-            *("maintenance.readers.table", "value.registry", "value.schema_file"),
+            *("maintenance.readers.table", "value.registry", "value.schema_file", "key.registry", "key.schema_file"),
         ),
         "shape",
     ),
@@ -73,7 +73,7 @@ RULES: dict[str, Rule] = {
                 "value.ignored_fields",
                 "value.subject",
                 *("key.as", "key.columns", "key.schema", "key.json_schema", "headers.as", "headers.name"),
-                "value.record",
+                *("value.record", "key.record", "key.subject"),
                 "approvers",
                 "owners",
                 "to_topics.key",
@@ -186,8 +186,11 @@ def bodies() -> Iterator[dict[str, Any]]:
     whole_key, its_fields = {"format": "string", "as": "order_key"}, {"format": "json", "schema": "a STRING", "columns": ["a"]}
     registered = {"format": "avro", "registry": "shop", "subject": "orders", "record": "a.Order"}
     of_a_file = {"format": "protobuf", "schema_file": "order.proto", "record": "a.Order"}
+    key_of_a_file = {"format": "avro", "schema_file": "key.avsc", "as": "order_key"}
     yield copy.deepcopy({**small, "key": whole_key, "value": registered})
     yield copy.deepcopy({**small, "key": its_fields, "value": of_a_file})
+    yield copy.deepcopy({**small, "key": {**registered, "columns": ["a"]}, "value": of_a_file})
+    yield copy.deepcopy({**small, "key": key_of_a_file, "value": of_a_file})
 
 
 def parts_for(field: str) -> Iterator[dict[str, Any]]:

@@ -34,14 +34,23 @@ def test_what_is_kept_is_read_again_with_all_that_it_imports(control: ControlFol
     keep_schemas(control, "company", {2: MIDDLE}, 200.0)
     keep_schemas(control, "other", {1: PLAIN}, 300.0)
     found = read_kept_schemas(control, "company")
-    assert found.schemas == {1: TOP, GUID: PLAIN, 2: MIDDLE} and found.used_at == {1: 100.0, GUID: 100.0, 2: 200.0}
+    assert found.schemas == {1: TOP, GUID: PLAIN, 2: MIDDLE}
     assert read_kept_schemas(control, "other").schemas == {1: PLAIN}
 
 
 def test_an_id_keeps_its_schema(control: ControlFolder) -> None:
     keep_schemas(control, "company", {1: TOP}, 100.0)
     keep_schemas(control, "company", {1: PLAIN}, 200.0)
-    assert read_kept_schemas(control, "company") == kept_schemas.KeptSchemas({1: TOP}, {1: 200.0})
+    assert read_kept_schemas(control, "company").schemas == {1: TOP}
+
+
+def test_the_schemas_of_each_subject_are_known(control: ControlFolder) -> None:
+    keep_schemas(control, "company", {1: TOP, 2: PLAIN}, 100.0, {1: ["orders-value"], 2: ["orders-key", "users-key"]})
+    keep_schemas(control, "company", {1: TOP}, 200.0, {1: {"users-value"}})
+    found = read_kept_schemas(control, "company")
+    assert found.of("orders-value") == found.of("users-value") == {1: TOP}
+    assert found.of("orders-key") == found.of("users-key") == {2: PLAIN}
+    assert found.of("orders") == {}
 
 
 def test_the_files_are_private_and_in_backups(control: ControlFolder) -> None:

@@ -66,8 +66,8 @@ def test_values_without_a_frame_were_written_with_the_reader() -> None:
     assert fates(form, [*values, None]) == [*({"id": at, "note": str(at)} for at in range(50)), NO_VALUE]
 
 
-def test_keys_are_decoded_as_values_are() -> None:
+def test_a_value_without_fields_is_one_column() -> None:
     text = SchemaText("avro", '"string"')
-    form = SchemaFormat(schema_reader("avro").columns_of(text, None), text, known=KnownSchemas(((1, text),)), of_keys=True)
-    found = decoder_of(form).decode(Records([b"\0\0\0\0\1\x02a", None, b"\0\0\0\0\1\x04bc"], [None, None, None]))
+    form = SchemaFormat(schema_reader("avro").columns_of(text, None), text, known=KnownSchemas(((1, text),)), part="key")
+    found = decoder_of(form).decode(Records([None, None, None], [b"\0\0\0\0\1\x02a", None, b"\0\0\0\0\1\x04bc"]))
     assert found.columns["value"].to_pylist() == ["a", "bc"] and found.problems == {1: NO_VALUE}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebound.formats.composed import ComposedFormat, KeyColumns, OfKeys
+from lakebound.formats.composed import ComposedFormat, KeyColumns
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
 from lakebound.formats.headers import HeaderColumn, HeadersFormat, headers_array, headers_of
 from lakebound.formats.kinds import JsonFormat, ValueFormat, decoder_of
@@ -22,7 +22,7 @@ OPTIONAL = JsonFormat(pa.schema([pa.field("id", pa.int64()), pa.field("name", pa
 VALUE = JsonFormat(pa.schema([pa.field("n", pa.int32())]))
 KEYS: dict[str, tuple[KeyColumns, dict[bytes | None, dict[str, Any] | str]]] = {
     "string": (
-        KeyColumns(OfKeys(PlainFormat("k", "string")), None, ("k",)),
+        KeyColumns(PlainFormat("k", "string"), None, ("k",)),
         {
             b"a": {"k": "a"},
             b"": {"k": ""},
@@ -33,11 +33,11 @@ KEYS: dict[str, tuple[KeyColumns, dict[bytes | None, dict[str, Any] | str]]] = {
         },
     ),
     "bytes": (
-        KeyColumns(OfKeys(PlainFormat("k", "bytes")), None, ("k",)),
+        KeyColumns(PlainFormat("k", "bytes"), None, ("k",)),
         {b"a": {"k": b"a"}, b"": {"k": b""}, None: {"k": None}, b"\xff": {"k": b"\xff"}},
     ),
     "json": (
-        KeyColumns(OfKeys(OPTIONAL), "k"),
+        KeyColumns(OPTIONAL, "k"),
         {
             b'{"id": 1, "name": "x", "more": 2}': {"k": {"id": 1, "name": "x"}},
             b"{}": {"k": {"id": None, "name": None}},
@@ -51,7 +51,7 @@ KEYS: dict[str, tuple[KeyColumns, dict[bytes | None, dict[str, Any] | str]]] = {
         },
     ),
     "columns": (
-        KeyColumns(OfKeys(NEEDED), None, ("name", "id")),
+        KeyColumns(NEEDED, None, ("name", "id")),
         {
             b'{"id": 1, "name": "x"}': {"name": "x", "id": 1},
             b'{"id": 2}': {"name": None, "id": 2},
@@ -123,7 +123,7 @@ def test_plain_values_are_as_they_were_sent(kind: Any) -> None:
 
 def test_of_columns_of_one_name_none_is_lost_silently() -> None:
     with pytest.raises(ValueError, match="one name"):
-        ComposedFormat(VALUE, KeyColumns(OfKeys(PlainFormat("N", "string")), None, ("N",)))
+        ComposedFormat(VALUE, KeyColumns(PlainFormat("N", "string"), None, ("N",)))
 
 
 WANTED = HeadersFormat(

@@ -12,11 +12,11 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.formats.protobuf import message_class
 
 from lakebound.formats.contract import Problem, Records
-from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER, schema_of
+from lakebound.formats.framing import SCHEMA_HEADERS, schema_of
 from lakebound.formats.kinds import SchemaFormat, decoder_of
 from lakebound.formats.protobuf.schema_reader import columns_of
 from lakebound.formats.registered import KnownSchemas
-from lakebound.formats.schemas import Reference, SchemaId, SchemaText
+from lakebound.formats.schemas import PartOfRecord, Reference, SchemaId, SchemaText
 
 LINE = """
 syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
@@ -59,18 +59,17 @@ def text_of(registry: Any, schema: Any) -> SchemaText:
 def test_what_the_serialiser_writes_is_read_with_the_schema_that_it_registered(name: str, field: Any, where: Any) -> None:
     registry: Any = SchemaRegistryClient.new_client({"url": "mock://"})
     written = {one: sent(registry, one, where, field) for one in SENT}
-    of_keys = field == MessageField.KEY
+    part: PartOfRecord = "key" if field == MessageField.KEY else "value"
     own, headers = written[name]
-    frame = schema_of(own, headers, KEY_HEADER if of_keys else VALUE_HEADER)
+    frame = schema_of(own, headers, SCHEMA_HEADERS[part])
     assert frame is not None
     schema_id: SchemaId = frame[0]
     registered = registry.get_schema_by_guid(schema_id) if isinstance(schema_id, str) else registry.get_schema(schema_id)
     schema = text_of(registry, registered)
-    form = SchemaFormat(columns_of(schema, name), schema, name, KnownSchemas(((schema_id, schema),), asks=False), of_keys)
+    form = SchemaFormat(columns_of(schema, name), schema, name, KnownSchemas(((schema_id, schema),), asks=False), part)
     values = [value for value, _ in written.values()]
     empty = [None] * len(values)
-    both = (values, empty) if of_keys else (empty, values)
-    found = decoder_of(form).decode(Records(*both, [added for _, added in written.values()]))
+    found = decoder_of(form).decode(Records(empty, values, [added for _, added in written.values()]))
     (row,) = pa.table(dict(found.columns)).to_pylist(maps_as_pydicts="strict")
     assert {key: value for key, value in row.items() if key != "lines"} == {k: v for k, v in SENT[name].items() if k != "lines"}
     others = [one for one in SENT if one != name]

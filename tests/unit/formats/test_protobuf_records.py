@@ -232,19 +232,16 @@ def _mutated(payload: bytes, rnd: random.Random) -> bytes:
     return bytes(made)
 
 
-def test_records_of_a_registry_are_read_by_their_ids_and_keys_too() -> None:
+def test_records_of_a_registry_are_read_by_their_ids() -> None:
     known = KnownSchemas(writers=((1, SCHEMA),), refused=((2, "it is away"),), asks=False)
     frame = b"\0\0\0\0\x01"
     values = (frame + b"\0" + FULL, None, b"\0\0\0\0\x02x", frame + b"\x02\x02", frame + b"\0" + GOOD, b"\0\0\0\0\x09", b"")
-    for of_keys in (False, True):
-        form = SchemaFormat(COLUMNS, SCHEMA, None, known, of_keys)
-        others: tuple[bytes | None, ...] = (b"other",) * len(values)
-        records = Records(values, others) if of_keys else Records(others, values)
-        found = decoder_of(form).decode(records)
-        assert {at: one.reason for at, one in found.problems.items()} == {
-            1: "null_value", 2: "schema_does_not_fit", 3: "other_message", 5: "unknown_schema", 6: "no_schema_id",
-        }  # fmt: skip
-        assert found.columns["n"].to_pylist() == [5, None]
+    form = SchemaFormat(COLUMNS, SCHEMA, None, known)
+    found = decoder_of(form).decode(Records((b"other",) * len(values), values))
+    assert {at: one.reason for at, one in found.problems.items()} == {
+        1: "null_value", 2: "schema_does_not_fit", 3: "other_message", 5: "unknown_schema", 6: "no_schema_id",
+    }  # fmt: skip
+    assert found.columns["n"].to_pylist() == [5, None]
 
 
 def test_records_without_a_frame_are_read_with_the_schema_of_the_project() -> None:

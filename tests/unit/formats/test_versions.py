@@ -163,9 +163,9 @@ def test_an_unknown_schema_is_asked_for_and_one_that_is_in_no_subject_is_bad() -
     value = framed(99, schema, {"id": 1})
     with pytest.raises(NewSchemasError) as caught:
         decoded(read(schema), framed(11, schema, {"id": 1}), value)
-    assert caught.value.ids == {99}
+    assert (caught.value.part, caught.value.ids) == ("value", {99})
     assert (told := new_schemas_in(f"Traceback …\n{type(caught.value).__name__}: {caught.value}\n")) is not None
-    assert told.ids == {99}
+    assert (told.part, told.ids) == ("value", {99})
     rows, problems = decoded(read(schema, strange={99: "it is no version of subject orders-value"}), value)
     assert (rows, problems) == ([], {0: "schema_does_not_fit"})
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from lakebound.errors import LakeboundError
-from lakebound.formats.schemas import SchemaId, SchemaText
+from lakebound.errors import LakeboundError, SchemaChangedError
+from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
 from lakebound.formats.versions import Version
-from lakebound.landing.read_schemas import MOST_IN_VAIN, MOST_STRANGE, SchemaBook, SchemaRefusedError
+from lakebound.landing.part_schemas import MOST_IN_VAIN, MOST_STRANGE
+from lakebound.landing.read_schemas import ColumnsRefusedError, SchemaBook, SchemaRefusedError
+from lakebound.landing.used_schemas import MOST_NAMED
+from lakebound.spec.key import SchemaKeySpec
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.value import SchemaValueSpec
 
@@ -22,13 +25,14 @@ def avro(*names: str) -> SchemaText:
     return SchemaText("avro", json.dumps({"type": "record", "name": "Order", "fields": fields}))
 
 
-def pipeline(**value: Any) -> PipelineSpec:
+def pipeline(*, key: Mapping[str, Any] | None = None, topics: tuple[str, ...] = ("orders",), **value: Any) -> PipelineSpec:
     return PipelineSpec.model_validate(
         {
             "pipeline": "orders",
-            "topics": ["orders"],
+            "topics": topics,
             "connection": {"bootstrap_servers": "nowhere:9092"},
             "value": {"format": "avro", "registry": "shop", **value},
+            **({"key": {"format": "avro", "registry": "shop", **key}} if key is not None else {}),
             "freshness": "1s",
             "tables": [{"format": "delta", "name": "orders"}],
         }
@@ -40,18 +44,22 @@ class Subjects:
     """A registry in memory."""
 
     schemas: list[SchemaText]
+    first_id: int = 1
     others: dict[SchemaId, SchemaText] = field(default_factory=dict)
     asked: list[SchemaId] = field(default_factory=list)
 
     def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
-        assert list(subjects) == ["orders-value"]
-        return {"orders-value": [Version(number, (number,), one) for number, one in enumerate(self.schemas, 1)]}
+        versions = [Version(number, (self.first_id + number - 1,), one) for number, one in enumerate(self.schemas, 1)]
+        return dict.fromkeys(subjects, versions)
 
     def sign(self, subjects: Collection[str]) -> object:
         return len(self.schemas)
 
-    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
+    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
         return {}
+
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        return dict.fromkeys(subjects, "BACKWARD")
 
     def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         self.asked += ids
@@ -78,11 +86,11 @@ def test_tables_that_follow_a_registry_get_new_columns() -> None:
 
 def test_a_version_that_a_record_names_is_read() -> None:
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     assert columns(book) == ["a"]
     subjects.schemas.append(avro("a", "b"))
     assert columns(book) == ["a"]
-    book.learn({2})
+    book.learn({"value": {2}})
     assert book.has_newer
     assert columns(book) == ["a", "b"]
     assert (book.has_newer, subjects.asked) == (False, [])
@@ -90,7 +98,7 @@ def test_a_version_that_a_record_names_is_read() -> None:
 
 def test_a_look_finds_a_version_before_a_record_names_it() -> None:
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     columns(book)
     book.look()
     assert not book.has_newer
@@ -102,9 +110,9 @@ def test_a_look_finds_a_version_before_a_record_names_it() -> None:
 
 def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
     guid = "d9b6a9c4-5f7b-4a4e-8e6b-2d6a4f7f3a11"
-    subjects = Subjects([avro("a")], {7: avro("x"), guid: avro("a")})
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
-    book.learn({7, 8, guid})
+    subjects = Subjects([avro("a")], 1, {7: avro("x"), guid: avro("a")})
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    book.learn({"value": {7, 8, guid}})
     assert refused(book) == {7: "it is no version of subject orders-value", 8: "there is none"}
     value = book.spec.value
     assert isinstance(value, SchemaValueSpec)
@@ -114,8 +122,8 @@ def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
 
 def test_random_ids_are_asked_for_up_to_a_bound() -> None:
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
-    book.learn(range(1_000, 1_000 + 5 * MOST_STRANGE))
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    book.learn({"value": range(1_000, 1_000 + 5 * MOST_STRANGE)})
     value = book.spec.value
     assert isinstance(value, SchemaValueSpec)
     assert value.read.known is not None
@@ -133,8 +141,8 @@ def test_after_some_minutes_random_ids_are_asked_for_again() -> None:
     """Also where no record can say so: a decoder that asks for nothing names no id."""
     now = [1_000.0]
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True, clock=lambda: now[0])
-    book.learn(range(1_000, 1_000 + MOST_STRANGE))
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True, clock=lambda: now[0])
+    book.learn({"value": range(1_000, 1_000 + MOST_STRANGE)})
     assert not asks(book)
     for seconds, is_asked_again in ((299.0, False), (2.0, True)):
         now[0] += seconds
@@ -145,10 +153,10 @@ def test_after_some_minutes_random_ids_are_asked_for_again() -> None:
 
 def test_ids_that_come_one_after_the_other_end_few_queries() -> None:
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     for number in range(MOST_IN_VAIN):
         assert asks(book)
-        book.learn([1_000 + number])
+        book.learn({"value": [1_000 + number]})
     assert not asks(book)
     # What a look finds is read all the same.
     book.look()
@@ -157,19 +165,95 @@ def test_ids_that_come_one_after_the_other_end_few_queries() -> None:
     assert book.has_newer and columns(book) == ["a", "b"]
 
 
+def tables_with(*, without: Collection[str]) -> Callable[[PipelineSpec], list[str]]:
+    """Return what refuses a pipeline with one of these columns of key or value, as tables do that have another type there."""
+
+    def settle(spec: PipelineSpec) -> list[str]:
+        names = [name for one in spec.schema_sources.values() for name in one.read.columns.names]
+        if wrong := [name for name in names if name in without]:
+            raise SchemaChangedError("orders", {"orders": [f"{name} is there already" for name in wrong]})
+        return names
+
+    return settle
+
+
 def test_where_the_tables_cannot_follow_the_version_before_is_read() -> None:
-    book = SchemaBook(pipeline(), {}, Subjects([avro("a"), avro("a", "b"), avro("a", "c")]), learns=True)
+    book = SchemaBook(pipeline(), {}, {"value": Subjects([avro("a"), avro("a", "b"), avro("a", "c")])}, learns=True)
     assert columns(book) == ["a", "c", "b"]
-    assert book.pass_over_newest("table orders has c already")
-    assert columns(book) == ["a", "b"]
-    assert refused(book) == {3: "table orders has c already"}
-    assert book.pass_over_newest("nor b")
-    assert columns(book) == ["a"]
-    assert not book.pass_over_newest("nor a")
+    assert book.followed(tables_with(without="c")) == ["a", "b"]
+    assert list(refused(book)) == [3] and "c is there already" in refused(book)[3]
+    assert book.followed(tables_with(without="bc")) == ["a"]
+    assert sorted(refused(book), key=str) == [2, 3] and not book.has_newer
+    with pytest.raises(SchemaChangedError, match="a is there already"):
+        book.followed(tables_with(without="abc"))
+    assert book.has_newer, "nothing was settled"
+    assert list(book.passed_over["value"]) == [3, 2], "what was passed over before stays so"
+
+
+def both(values: list[SchemaText], keys: list[SchemaText], **key: Any) -> SchemaBook:
+    subjects: dict[PartOfRecord, Any] = {"value": Subjects(values), "key": Subjects(keys, 101)}
+    return SchemaBook(pipeline(key=key), {}, subjects, learns=True)
+
+
+@pytest.mark.parametrize(
+    ("without", "landed", "gone"),
+    [
+        ("", "abxyz", {"value": [], "key": []}),
+        ("b", "axyz", {"value": [2], "key": []}),
+        ("z", "abxy", {"value": [], "key": [103]}),
+        ("yz", "abx", {"value": [], "key": [102, 103]}),
+        ("bz", "axy", {"value": [2], "key": [103]}),
+    ],
+)
+def test_only_the_part_at_fault_is_read_with_the_version_before(without: str, landed: str, gone: dict[str, list[int]]) -> None:
+    book = both([avro("a"), avro("a", "b")], [avro("x"), avro("x", "y"), avro("x", "z")])
+    assert sorted(book.followed(tables_with(without=without))) == [*landed]
+    assert {part: sorted(found, key=str) for part, found in book.passed_over.items()} == gone
+
+
+def test_ids_that_records_name_are_those_of_key_or_value() -> None:
+    book = both([avro("a")], [avro("x")])
+    assert book.followed(tables_with(without="")) == ["a", "x"]
+    book.learn({"key": {5}})
+    assert book.has_newer
+    key = book.spec.key
+    assert isinstance(key, SchemaKeySpec) and key.read.known is not None
+    assert dict(key.read.known.refused) == {5: "there is none"} and refused(book) == {}
+
+
+def test_columns_of_key_and_value_with_one_name_are_a_named_mistake() -> None:
+    with pytest.raises(ColumnsRefusedError, match=r"key\.columns\[0\]: value gives a column a, too") as caught:
+        _ = both([avro("a")], [avro("A")], columns=["A"]).spec
+    assert caught.value.part == "key" and caught.value.is_refusal
+    with pytest.raises(ColumnsRefusedError, match="key: columns: y is not one of the columns of the schema: x"):
+        _ = both([avro("a")], [avro("x")], columns=["y"]).spec
+    with pytest.raises(ColumnsRefusedError, match="one value without fields; name its column with as"):
+        _ = both([avro("a")], [SchemaText("avro", '"long"')], columns=["value"]).spec
+    with pytest.raises(ColumnsRefusedError, match=r"key\.as: value gives a column key, too"):
+        _ = both([avro("key")], [SchemaText("avro", '"long"')]).spec
+
+
+def test_a_version_whose_field_has_the_name_of_a_key_s_column_is_passed_over() -> None:
+    book = both([avro("a"), avro("a", "k")], [avro("x")], **{"as": "k"})
+    assert book.followed(tables_with(without="")) == ["a", "x"]
+    assert "key.as: value gives a column k, too" in refused(book)[2]
+
+
+def test_of_two_topics_only_the_one_at_fault_goes_back() -> None:
+    class TwoSubjects(Subjects):
+        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+            assert list(subjects) == ["orders-value", "returns-value"]
+            of_returns = [Version(1, (11,), avro("a", "r")), Version(2, (12,), avro("a", "s"))]
+            return {**super().versions(["orders-value"]), "returns-value": of_returns}
+
+    subjects: dict[PartOfRecord, Any] = {"value": TwoSubjects([avro("a"), avro("a", "b")])}
+    book = SchemaBook(pipeline(topics=("orders", "returns")), {}, subjects, learns=True)
+    assert sorted(book.followed(tables_with(without="s"))) == ["a", "b", "r"]
+    assert [*book.passed_over["value"]] == [12]
 
 
 def test_a_bounded_job_asks_for_nothing_later() -> None:
-    value = SchemaBook(pipeline(), {}, Subjects([avro("a")])).spec.value
+    value = SchemaBook(pipeline(), {}, {"value": Subjects([avro("a")])}).spec.value
     assert isinstance(value, SchemaValueSpec)
     assert value.read.known is not None
     assert not value.read.known.asks
@@ -177,19 +261,22 @@ def test_a_bounded_job_asks_for_nothing_later() -> None:
 
 def test_a_schema_without_columns_is_refused_by_name() -> None:
     with pytest.raises(SchemaRefusedError, match=r"orders.*avro"):
-        _ = SchemaBook(pipeline(), {}, Subjects([SchemaText("avro", "{")])).spec
+        _ = SchemaBook(pipeline(), {}, {"value": Subjects([SchemaText("avro", "{")])}).spec
     assert issubclass(SchemaRefusedError, LakeboundError)
     assert SchemaRefusedError.is_refusal
+    with pytest.raises(SchemaRefusedError, match=r"orders.*key: its avro schema") as caught:
+        _ = both([avro("a")], [SchemaText("avro", "{")]).spec
+    assert caught.value.part == "key"
 
 
 def test_newer_schemas_that_could_not_be_settled_are_still_newer() -> None:
     """Such as when a commit failed: the next query must not go on with the tables' old columns."""
     subjects = Subjects([avro("a")])
-    book = SchemaBook(pipeline(), {}, subjects, learns=True)
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     assert book.followed(lambda spec: spec.pipeline) == "orders"
     assert not book.has_newer
     subjects.schemas.append(avro("a", "b"))
-    book.learn({2})
+    book.learn({"value": {2}})
 
     def fails(spec: PipelineSpec) -> None:
         raise OSError("the store is away")
@@ -199,3 +286,43 @@ def test_newer_schemas_that_could_not_be_settled_are_still_newer() -> None:
     assert book.has_newer
     assert book.followed(lambda spec: columns(book)) == ["a", "b"]
     assert not book.has_newer
+
+
+def test_an_entry_names_the_schemas_in_use_and_a_later_start_compares_them() -> None:
+    book = both([avro("a"), avro("a", "b")], [SchemaText("avro", '"long"')])
+    book.followed(tables_with(without=""))
+    named = book.named()
+    assert sorted(named["shop"]) == ["1", "101", "2"] and {len(one) for one in named["shop"].values()} == {16}
+    # The same registry: nothing is wrong.
+    again = both([avro("a"), avro("a", "b")], [SchemaText("avro", ' "long" ')])
+    again.know_entries([named, {}])
+    assert again.followed(tables_with(without="")) == ["a", "b", "value"] and again.named() == named
+    # A registry that was set up again gives the ids to other schemas, and the state is lost, too.
+    other = both([avro("a"), avro("a", "c")], [SchemaText("avro", '"long"')])
+    other.know_entries([{}, named])
+    assert other.followed(tables_with(without="")) == ["a", "value"], "no table gets its columns"
+    assert "has another schema by the id 2" in refused(other)[2]
+    assert other.named() == named, "the next start must notice it, too"
+    with pytest.raises(SchemaRefusedError, match="another schema by the id 1"):
+        nothing = both([avro("z")], [SchemaText("avro", '"long"')])
+        nothing.know_entries([named])
+        nothing.followed(tables_with(without=""))
+    # Under another name it is another registry.
+    elsewhere = both([avro("z")], [SchemaText("avro", '"long"')])
+    elsewhere.know_entries([{"old": named["shop"]}])
+    assert elsewhere.followed(tables_with(without="")) == ["z", "value"]
+
+
+def test_an_entry_names_a_bounded_number_of_schemas_the_newest_ones() -> None:
+    texts = [avro(f"a{number}") for number in range(MOST_NAMED + 20)]
+    book = SchemaBook(pipeline(), {}, {"value": Subjects(texts)}, learns=True)
+    assert len(columns(book)) == len(texts)
+    assert [*book.named()["shop"]] == [str(one) for one in range(len(texts), 20, -1)]
+
+
+def test_what_is_in_use_is_told_of_key_and_value() -> None:
+    book = both([avro("a")], [avro("x"), avro("x", "y")])
+    assert book.in_use() == ()
+    book.followed(tables_with(without=""))
+    told = {one.part: (one.subjects[0].subject, [column.name for column in one.columns]) for one in book.in_use()}
+    assert told == {"value": ("orders-value", ["a"]), "key": ("orders-key", ["x", "y"])}

@@ -30,7 +30,7 @@ def read(folder: Path, files: dict[str, str], kind: str = "protobuf", name: str 
         file.write_text(text)
     (folder / "orders.yaml").write_text(yaml.safe_dump({**BODY, "value": {"format": kind, "schema_file": name}}))
     settings = replace(load_settings({}), pipelines=folder / "pipelines")
-    return read_schema_files(load_file(folder / "orders.yaml"), settings)[name]
+    return read_schema_files(load_file(folder / "orders.yaml"), settings)["value"]
 
 
 def test_imports_are_found_as_the_language_has_them(tmp_path: Path) -> None:
@@ -68,3 +68,17 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, text: str, told: str) -> N
 def test_other_formats_import_no_files(tmp_path: Path) -> None:
     avro = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
     assert read(tmp_path, {"order.avsc": avro}, "avro", "order.avsc") == SchemaText("avro", avro)
+
+
+def test_values_and_keys_may_have_a_file_each_and_errors_name_the_part(tmp_path: Path) -> None:
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "id.avsc").write_text('"long"')
+    key = {"format": "avro", "schema_file": "id.avsc"}
+    body = {**BODY, "value": {"format": "avro", "registry": "shop"}, "key": key}
+    (tmp_path / "orders.yaml").write_text(yaml.safe_dump(body))
+    settings = replace(load_settings({}), pipelines=tmp_path / "pipelines")
+    assert read_schema_files(load_file(tmp_path / "orders.yaml"), settings) == {"key": SchemaText("avro", '"long"')}
+    (tmp_path / "schemas" / "id.avsc").unlink()
+    with pytest.raises(SchemaFileError, match=r"key\.schema_file: id\.avsc") as caught:
+        read_schema_files(load_file(tmp_path / "orders.yaml"), settings)
+    assert caught.value.part == "key"

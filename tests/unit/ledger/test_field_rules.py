@@ -24,6 +24,7 @@ SAYS: dict[str, Any] = {
     "foreign_changes": (ForeignChange(version="7"),),
     "erased": ErasedFile(digest="a" * 64, rows=2),
     "sources": (SourceVersion(hash="0123456789ab", since_ms=1, first_offsets={"orders": {0: 4}}),),
+    "schemas": {"shop": {"17": "0123456789abcdef"}},
 }
 """A value for each field that is carried on. A new one needs a line here; by it, going back to the version before is tested."""
 BASE = {"pipeline", "epoch", "commit", "kind", "version", "writer", "requires", "coverage"}

@@ -1,4 +1,4 @@
-"""Which schemas are found: within one deadline for all ids, with a registry that is away, and one that means something else."""
+"""Which schemas are found: within one deadline for all ids, and with a registry that is away."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.waiting import STRETCH
 
-from lakebound.control.kept_schemas import KeptSchemas
 from lakebound.errors import LakeboundError, RegistryForbiddenError, RegistryLoginError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.registry.client import UnusableSchemaError
-from lakebound.registry.finder import AWAY_SECONDS, REFUSED_SECONDS, SchemaFinder
-from lakebound.registry.finding import MANY_IDS, Answers, Known, Late, found_of, ids_to_ask, reused_ids
+from lakebound.registry.finder import REFUSED_SECONDS, SchemaFinder
+from lakebound.registry.finding import MANY_IDS, Answers, Late, found_of, ids_to_ask
 
 A, B = SchemaText("avro", '"int"'), SchemaText("avro", '"string"')
 AWAY = RegistryUnavailableError("company", "http://registry", "it is away")
@@ -45,23 +44,6 @@ class Registry:
         return found
 
 
-class Keeper:
-    """Keeps schemas in memory."""
-
-    def __init__(self, kept: Mapping[SchemaId, SchemaText] | None = None) -> None:
-        self.kept: dict[SchemaId, SchemaText] = dict(kept or {})
-        self.writes = 0
-
-    def read(self, registry: str) -> KeptSchemas:
-        assert registry == "company"
-        return KeptSchemas(self.kept, dict.fromkeys(self.kept, 0.0))
-
-    def keep(self, registry: str, schemas: Mapping[SchemaId, SchemaText], now: float) -> None:
-        assert schemas
-        self.writes += 1
-        self.kept = {**schemas, **self.kept}
-
-
 class Clock:
     now = 1_000_000.0
 
@@ -69,23 +51,22 @@ class Clock:
         return self.now
 
 
-def make(registry: Registry, keeper: Keeper | None = None, clock: Clock | None = None) -> SchemaFinder:
-    return SchemaFinder(registry, keeper or Keeper(), clock or Clock())
+def make(registry: Registry, clock: Clock | None = None) -> SchemaFinder:
+    return SchemaFinder(registry, clock or Clock())
 
 
-def test_new_schemas_are_found_and_kept_and_asked_for_once() -> None:
-    registry, keeper = Registry({1: A, 2: B, GUID: A}), Keeper()
-    finder = make(registry, keeper)
+def test_new_schemas_are_found_and_asked_for_once() -> None:
+    registry = Registry({1: A, 2: B, GUID: A})
+    finder = make(registry)
     for _ in range(3):
         found = finder.find([1, 2, GUID, 1], 5)
         assert (found.schemas, found.refused, found.away) == ({1: A, 2: B, GUID: A}, {}, None)
     assert sorted(registry.asked, key=str) == [1, 2, GUID]
-    assert keeper.kept == {1: A, 2: B, GUID: A} and keeper.writes == 1
 
 
 def test_an_id_that_the_registry_does_not_have_is_asked_for_again_after_a_while_only() -> None:
     registry, clock = Registry({1: A}), Clock()
-    finder = make(registry, clock=clock)
+    finder = make(registry, clock)
     found = finder.find([1, 9], 5)
     assert found.schemas == {1: A} and found.away is None
     assert found.refused == {9: "the schema registry 'company' has no schema with this id"}
@@ -119,51 +100,17 @@ def test_a_schema_that_cannot_be_used_is_refused_by_name() -> None:
 
 
 def test_while_the_registry_is_away_known_ids_are_found_and_unknown_ones_are_waited_for() -> None:
-    registry, keeper, clock = Registry({1: AWAY, 2: AWAY}), Keeper({1: A}), Clock()
-    finder = make(registry, keeper, clock)
+    registry = Registry({1: A, 2: AWAY})
+    finder = make(registry)
+    assert finder.find([1], 5).schemas == {1: A}
     found = finder.find([1, 2], 5)
     assert (found.schemas, found.refused) == ({1: A}, {}) and found.away is AWAY
     before = len(registry.asked)
     assert finder.find([1], 5).schemas == {1: A} and finder.find([1], 5).away is None
-    assert len(registry.asked) == before, "a known id does not wait for it each time"
-    registry.schemas = {1: A, 2: B}
+    assert len(registry.asked) == before, "a known id does not wait for it"
+    registry.schemas = {2: B}
     found = finder.find([1, 2], 5)
     assert (found.schemas, found.away) == ({1: A, 2: B}, None)
-
-
-def test_a_deleted_schema_keeps_what_it_was() -> None:
-    registry, keeper = Registry(), Keeper({1: A})
-    finder = make(registry, keeper)
-    assert finder.find([1], 5).schemas == {1: A} and finder.find([1], 5).refused == {}
-    assert finder.check(5) == {}
-
-
-def test_an_id_that_means_another_schema_is_refused_at_the_next_start() -> None:
-    registry, keeper = Registry({1: B, 2: B}), Keeper({1: A, 2: B})
-    finder = make(registry, keeper)
-    found = finder.find([1, 2], 5)
-    assert found.schemas == {2: B} and found.away is None
-    assert "has another schema by the id 1" in found.refused[1] and "Follow the runbook schema-id-reused" in found.refused[1]
-    assert A.fingerprint[:12] in found.refused[1] and B.fingerprint[:12] in found.refused[1]
-    assert keeper.kept[1] == A and make(Registry({1: A}), keeper).find([1], 5).schemas == {1: A}
-
-
-def test_an_id_that_gets_another_schema_is_noticed_by_the_next_check() -> None:
-    registry, clock = Registry({1: A, 2: B}), Clock()
-    finder = make(registry, clock=clock)
-    assert finder.find([1, 2], 5).schemas == {1: A, 2: B} and finder.check(5) == {}
-    registry.schemas = {1: B, 2: AWAY}
-    assert list(finder.check(5)) == [1]
-    clock.now += REFUSED_SECONDS + AWAY_SECONDS + 1
-    found = finder.find([1, 2], 5)
-    assert list(found.refused) == [1] and found.schemas == {2: B}
-    assert list(finder.check(5)) == [1], "it is told until the next start"
-
-
-def test_a_schema_in_another_layout_is_the_same() -> None:
-    laid_out = SchemaText("avro", '{ "name": "R", "type": "record",\n "fields": [] }')
-    finder = make(Registry({1: laid_out}), Keeper({1: SchemaText("avro", '{"type":"record","name":"R","fields":[]}')}))
-    assert finder.find([1], 5).refused == {}
 
 
 @pytest.mark.parametrize(
@@ -172,16 +119,6 @@ def test_a_schema_in_another_layout_is_the_same() -> None:
 def test_a_refusal_of_the_registry_is_raised(error: LakeboundError) -> None:
     with pytest.raises(type(error)):
         make(Registry({1: error})).find([1], 5)
-
-
-def test_known_schemas_are_found_while_the_registry_refuses_the_login() -> None:
-    error = RegistryLoginError("company", "u", "no", "password")
-    registry = Registry({1: error, 2: error})
-    finder = make(registry, Keeper({1: A}))
-    assert finder.find([1], 5).schemas == {1: A}
-    with pytest.raises(RegistryLoginError):
-        finder.find([1, 2], 5)
-    assert finder.find([1], 5).schemas == {1: A}
 
 
 def test_one_schema_that_may_not_be_read_stops_nobody_who_may_read_others() -> None:
@@ -245,16 +182,6 @@ def test_an_answer_that_comes_after_the_deadline_is_there_the_next_time() -> Non
     assert finder.find([1], 5).schemas == {1: A} and registry.asked == [1]
 
 
-def test_each_id_is_checked_in_its_turn() -> None:
-    registry = Registry(dict.fromkeys(range(1, 251), A))
-    finder = make(registry)
-    finder.find(range(1, 251), 30)
-    registry.schemas[240] = B
-    registry.asked.clear()
-    assert [len(finder.check(30)) for _ in range(4)] == [0, 0, 1, 1]
-    assert sorted(registry.asked[:250], key=int) == [*range(1, 251)]
-
-
 def test_a_registry_that_goes_away_is_not_asked_for_all_the_others() -> None:
     registry = Registry()
     registry.schemas = dict.fromkeys(range(5000), AWAY)
@@ -267,17 +194,17 @@ IDS = st.lists(st.integers(0, 300) | st.uuids().map(str), max_size=200)
 
 @given(IDS, st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)), st.booleans())
 def test_each_id_has_one_fate(ids: list[SchemaId], kept: set[int], there: set[int], gone: set[int], is_away: bool) -> None:
-    known = Known(dict.fromkeys(kept, A))
+    known: dict[SchemaId, SchemaText] = dict.fromkeys(kept, A)
     asked = ids_to_ask(ids, known)
-    assert set(asked) == set(ids) and len(asked) == len(set(ids))
-    numbers = [one for one in asked if isinstance(one, int) and one not in kept]
+    assert set(asked) == set(ids) - kept and len(asked) == len(set(asked))
+    numbers = [one for one in asked if isinstance(one, int)]
     assert numbers == sorted(numbers) and asked[: len(numbers)] == numbers
     answers = Answers(
         {one: B for one in asked if one in there},
         {one: "no" for one in asked if one in gone - there},
         AWAY if is_away else None,
     )
-    found = found_of(ids, known, answers, LATE)
+    found = found_of(ids, {**known, **answers.schemas}, answers.refused, answers, LATE)
     left = {one for one in ids if one not in found.schemas and one not in found.refused}
     assert not set(found.schemas) & set(found.refused)
     assert {one for one in ids if one in kept | there} <= set(found.schemas)
@@ -285,7 +212,3 @@ def test_each_id_has_one_fate(ids: list[SchemaId], kept: set[int], there: set[in
     assert (found.away is not None) == bool(left)
     assert not left or is_away or len(left) <= MANY_IDS or not (answers.schemas or answers.refused)
     assert not (is_away and set(found.refused) - gone), "a registry that is away is no reason for a refusal"
-
-
-def test_only_another_schema_by_a_known_id_is_a_reuse() -> None:
-    assert reused_ids({1: A, 2: B, 3: A}, {1: A, 2: A, 4: B}) == {2: A}

@@ -49,7 +49,7 @@ class Subjects:
             raise LakeboundError("the registry is away")
         return len(self.schemas)
 
-    def used(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText]:
+    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
         return {}
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
@@ -66,7 +66,7 @@ def lines(control: ControlFolder) -> str:
 
 def test_what_is_in_use_is_noted_and_a_newer_version_when_it_is_read(tmp_path: Path) -> None:
     control, subjects = ControlFolder(tmp_path, "orders"), Subjects()
-    book = SchemaBook(SPEC, {}, subjects, learns=True)
+    book = SchemaBook(SPEC, {}, {"value": subjects}, learns=True)
     assert book.in_use() == (), "nothing was read yet"
     assert book.spec is not None
     watch = SchemaWatch(book, control, look_seconds=0.01)

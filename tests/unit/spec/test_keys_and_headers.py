@@ -22,6 +22,7 @@ BODY: dict[str, Any] = {
     "freshness": "1s",
     "tables": [{"format": "delta", "name": "sales.orders"}],
 }
+REGISTERED = {"format": "avro", "registry": "shop"}
 OBJECT = {"format": "json", "schema": "a INT NOT NULL, `b c` STRUCT<d: DATE>"}
 
 
@@ -98,8 +99,22 @@ def test_the_columns_are_those_of_key_value_and_headers(changes: dict[str, Any],
         ({"key": {"format": "json"}}, "key.schema: is missing"),
         ({"key": {"format": "json", "schema": "a MONEY"}}, "key.schema: column a: MONEY is not a type"),
         ({"key": {"format": "string", "schema": "a INT"}}, "key.schema: unknown key here; it belongs under value"),
-        ({"key": {"format": "avro"}}, "key.format: must be json, string or bytes"),
-        ({"key": {"as": "k"}}, "key.format: is missing: json, string or bytes"),
+        ({"key": {"format": "xml"}}, "key.format: must be json, avro, protobuf, json_schema, string or bytes"),
+        ({"key": {"as": "k"}}, "key.format: is missing: json, avro, protobuf, json_schema, string or bytes"),
+        ({"key": {"format": "avro"}}, "key: give either registry or schema_file"),
+        ({"key": {**REGISTERED, "as": "k", "columns": ["a"]}}, "key: give either as, for one column with the whole key"),
+        ({"key": {**REGISTERED, "columns": ["a", "a"]}}, "key: columns: a column is named twice"),
+        (
+            {"key": {**REGISTERED, "schema": "a INT", "columns": ["b"]}},
+            "key: columns: b is not one of the columns",
+        ),
+        ({"key": {**REGISTERED, "as": "ID"}}, "key.as: value.schema gives a column id, too; give another name with as"),
+        ({"key": {**REGISTERED, "columns": ["name"]}}, "key.columns[0]: value.schema gives a column name, too"),
+        ({"key": {**REGISTERED, "as": "_kafka"}}, "key.as: the column _kafka is reserved"),
+        (
+            {"key": REGISTERED, "freshness": "real_time", "to_topics": [{"topic": "out"}], "tables": []},
+            "key: format: avro cannot be decoded with freshness: real_time, where Python cannot run, and Spark's own decoder",
+        ),
         ({"key": "string"}, "key: "),
         ({"headers": {"a": "STRING"}}, "headers: must be a list, not keys and values"),
         ({"headers": [{"all": True, "name": "x"}]}, "headers[0]: give either name, for one header, or all: true"),
@@ -120,6 +135,13 @@ def test_a_mistake_names_its_field(tmp_path: Path, changes: dict[str, Any], line
     with pytest.raises(InvalidSpecError) as caught:
         load_file(file)
     assert f": {line}" in str(caught.value), caught.value
+
+
+def test_the_columns_of_a_key_that_a_registry_has_are_not_known_here() -> None:
+    spec = PipelineSpec.model_validate(BODY | {"key": REGISTERED})
+    assert own_columns(spec) is None and spec.schema_evolution == "add_columns"
+    known = columns(key={**REGISTERED, "schema": "a INT, b STRING", "columns": ["b"]})
+    assert known == {"b": "STRING", **VALUE}
 
 
 def test_names_that_only_spark_can_read_are_left_to_it() -> None:

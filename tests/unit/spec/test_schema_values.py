@@ -66,9 +66,10 @@ def test_the_subject_is_named_as_the_producers_name_it() -> None:
         ({"subject_strategy": "topic_record_name", "record": "shop.Order"}, "orders-shop.Order", "orders-shop.Order"),
     ]
     for changes, of_value, of_key in named:
-        value = spec(registry="shop", **changes).value
-        assert isinstance(value, SchemaValueSpec)
-        assert (value.subject_of("orders"), value.subject_of("orders", "key")) == (of_value, of_key)
+        key = {"format": "avro", "registry": "shop", **changes}
+        both = PipelineSpec.model_validate({**BODY, "value": {"format": "json", "schema": "v INT"}, "key": key})
+        read_as = spec(registry="shop", **changes).schema_sources | both.schema_sources
+        assert {part: one.subject_of("orders") for part, one in read_as.items()} == {"value": of_value, "key": of_key}
 
 
 def test_real_time_is_refused_with_a_way_out() -> None:

@@ -63,6 +63,15 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     return RecordType(kind.name, kind is records[0]) if isinstance(kind, Record) else None
 
 
+def is_one_value(schema: SchemaText, record: str | None) -> bool:
+    """Return whether a schema is no record, and no union with one.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read.
+    """
+    return not _records(parsed(schema), record)
+
+
 def payload_decoder(
     writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
 ) -> PayloadDecoder:

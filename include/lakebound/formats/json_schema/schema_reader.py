@@ -49,6 +49,11 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     return None if title is None else RecordType(title, is_default=True)
 
 
+def is_one_value(schema: SchemaText, record: str | None) -> bool:
+    """Return that no schema is of one value without fields: all are of objects."""
+    return False
+
+
 def payload_decoder(
     writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
 ) -> PayloadDecoder:

@@ -45,6 +45,11 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     return None if message is None else RecordType(message.full_name, message.full_name == first.full_name)
 
 
+def is_one_value(schema: SchemaText, record: str | None) -> bool:
+    """Return that no schema is of one value without fields: all are of messages."""
+    return False
+
+
 def payload_decoder(
     writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None, *, is_framed: bool
 ) -> PayloadDecoder:

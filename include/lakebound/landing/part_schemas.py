@@ -1,0 +1,277 @@
+"""The schemas of one part of a pipeline's records, its keys or its values, while an application runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from threading import RLock
+from typing import Protocol
+
+from lakebound.control.schemas_in_use import SchemasInUse
+from lakebound.errors import ReusedSchemaIdError
+from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText
+from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
+from lakebound.landing.older_schemas import Newest
+from lakebound.landing.schema_origins import schemas_in_use
+from lakebound.landing.used_schemas import Named, reused_ids, to_name
+from lakebound.spec.schema_source import SchemaSourceSpec
+
+MOST_STRANGE = 1_000
+"""Ids that are in no subject of the pipeline: where more came, no further one is asked for until some time has passed."""
+_ASK_AGAIN_SECONDS = 300.0
+MOST_IN_VAIN = 20
+"""Questions for nothing but such ids: each ends a query, which takes about as long as a second of landing."""
+
+
+class Subjects(Protocol):
+    """What has the versions of subjects: a registry, and what is kept of it."""
+
+    def versions(self, subjects: Collection[str]) -> Mapping[str, Sequence[Version]]:
+        """Return all versions of subjects, deleted ones too; as far as they are kept while the registry is away.
+
+        Raises:
+            LakeboundError: There is no such subject, or the registry is away and nothing of it is kept.
+        """
+
+    def sign(self, subjects: Collection[str]) -> object:
+        """Return what differs when a subject has another version, or the newest version another schema."""
+
+    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
+        """Return of each subject those of the ids by which the pipeline has read a schema of it before, also deleted ones."""
+
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        """Return which changes of its schemas each subject allows, as far as that is told.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+        """Return of each id the schema that there is by it, or why there is none.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+
+
+class PartSchemas:
+    """The schemas of one part. Threads may share it."""
+
+    def __init__(
+        self,
+        source: SchemaSourceSpec,
+        topics: Sequence[str],
+        origin: SchemaText | Subjects,
+        *,
+        learns: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            source: What the pipeline says of them.
+            topics: The pipeline's.
+            origin: The schema of a file, or what has those of a registry.
+            learns: Whether schemas that records name are asked for later.
+            clock: Seconds.
+        """
+        self.source, self._learns = source, learns
+        self._file = origin if isinstance(origin, SchemaText) else None
+        self._subjects = None if isinstance(origin, SchemaText) else origin
+        self._names = tuple(dict.fromkeys(source.subject_of(topic) for topic in topics))
+        self._versions: Mapping[str, Sequence[Version]] = {}
+        self._passed_over: Mapping[SchemaId, str] = {}
+        self._deleted: dict[str, dict[SchemaId, SchemaText]] = {}
+        self._strange: dict[SchemaId, str] = {}
+        self._in_vain, self._strange_since, self._clock = 0, clock(), clock
+        self._sign: object = None
+        self._read: ReadSchemas | None = None
+        self._named: dict[str, str] = {}
+        self._lock = RLock()
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether a registry has the schemas."""
+        return self._subjects is not None
+
+    @property
+    def has_newer(self) -> bool:
+        """Whether something was learnt since the schemas were last read."""
+        return self._read is None
+
+    @property
+    def passed_over(self) -> Mapping[SchemaId, str]:
+        """Schemas that the tables cannot follow, and why."""
+        return dict(self._passed_over)
+
+    def read(self) -> ReadSchemas:
+        """Return the schemas.
+
+        Raises:
+            UnreadableSchemaError: No version of one has columns.
+            LakeboundError: What the registry raises.
+        """
+        with self._lock:
+            if self._read is None:
+                self._read = self._read_all()
+            return self._read
+
+    @property
+    def named(self) -> Named:
+        """What an entry says of the schemas that are in use."""
+        return self._named
+
+    def know_named(self, named: Named) -> None:
+        """Read nothing with ids that meant another schema before, as entries say.
+
+        Args:
+            named: What the entries of all tables name of the registry.
+        """
+        with self._lock:
+            self._named, self._read = {**self._named, **named}, None
+
+    def forget_read(self) -> None:
+        """Read the schemas again when they are asked for, as nothing was made of them."""
+        self._read = None
+
+    def look(self) -> None:
+        """Ask whether the registry has other versions now; ``has_newer`` says it then.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        if self._subjects is None:
+            return
+        with self._lock:
+            if not self._asks and self._forgets_strange():
+                self._read = None
+        sign = self._subjects.sign(self._names)
+        if self._sign is not None and sign != self._sign:
+            versions = self._subjects.versions(self._names)
+            with self._lock:
+                self._versions, self._read = versions, None
+        self._sign = sign
+
+    def in_use(self) -> SchemasInUse | None:
+        """Return what the part is read with, and what its columns come from; None before it was read, or without a registry.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        with self._lock:
+            read, versions = self._read, self._all_versions()
+        if self._subjects is None or read is None or read.known is None:
+            return None
+        allowed = self._subjects.compatibility(self._names)
+        return schemas_in_use(self.source, versions, dict(read.known.refused), allowed)
+
+    def learn(self, ids: Collection[SchemaId]) -> None:
+        """Ask for schemas that records name: afterwards it is known of each what becomes of its records.
+
+        Raises:
+            LakeboundError: The registry is away, or refuses.
+        """
+        if self._subjects is None or not ids:
+            return
+        with self._lock:
+            self._versions = self._subjects.versions(self._names)
+            by_id = {one: version for versions in self._all_versions().values() for version in versions for one in version.ids}
+            self._forgets_strange()
+            asked = [one for one in ids if one not in by_id][: MOST_STRANGE - len(self._strange)]
+            known = len(self._strange)
+            if asked:
+                self._ask(asked, by_id.values())
+            self._in_vain += len(self._strange) - known == len(ids)
+            self._read = None
+
+    def _ask(self, ids: Collection[SchemaId], versions: Collection[Version]) -> None:
+        """Ask for schemas that are of no version, or of one that the registry has no more."""
+        assert self._subjects is not None
+        same = {version.schema: version for version in versions if version.schema is not None}
+        used = self._subjects.used(self._names, ids)
+        before = {one: schema for schemas in used.values() for one, schema in schemas.items()}
+        for one, schema in self._subjects.find(ids).items():
+            if one in before and schema != before[one] and not isinstance(schema, str):
+                registry = self.source.registry or ""
+                self._strange[one] = str(ReusedSchemaIdError(registry, one, before[one].fingerprint, schema.fingerprint))
+            elif one in before:
+                for subject, schemas in used.items():
+                    if one in schemas:
+                        self._deleted.setdefault(subject, {})[one] = schemas[one]
+            elif not isinstance(schema, str) and schema in same:
+                self._name_also(same[schema], one)
+            else:
+                subjects = " and ".join(sorted(self._names))
+                self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
+
+    @property
+    def _asks(self) -> bool:
+        return self._learns and len(self._strange) < MOST_STRANGE and self._in_vain < MOST_IN_VAIN
+
+    def _forgets_strange(self) -> bool:
+        """Forget from time to time which ids are strange; return whether it was time."""
+        now = self._clock()
+        if now - self._strange_since <= _ASK_AGAIN_SECONDS:
+            return False
+        self._strange, self._in_vain, self._strange_since = {}, 0, now
+        return True
+
+    def _all_versions(self) -> dict[str, list[Version]]:
+        """Return the versions of the subjects; older than all others are those that the registry has no more."""
+        return {
+            subject: [*(Version(0, (one,), schema) for one, schema in self._deleted.get(subject, {}).items()), *versions]
+            for subject, versions in self._versions.items()
+        }
+
+    def newest(self) -> list[Newest]:
+        """Return of each subject the schemas that may be passed over; its oldest one may not."""
+        found = []
+        for versions in self._all_versions().values():
+            by_schema: dict[SchemaText, tuple[SchemaId, ...]] = {}
+            for version in sorted(versions, key=lambda one: -one.number):
+                if version.schema is not None and version.problem is None:
+                    by_schema[version.schema] = (*by_schema.get(version.schema, ()), *version.ids)
+            gone = {**self._passed_over, **self._reused()}
+            usable = [ids for ids in by_schema.values() if not any(one in gone for one in ids)]
+            found.append(Newest(self.source.part, usable[:-1]))
+        return found
+
+    def pass_over(self, reasons: Mapping[SchemaId, str]) -> None:
+        """Read without some schemas, because the tables cannot follow them.
+
+        Args:
+            reasons: Why, for the records that have one, by what these say of the schema; of all that are passed over.
+        """
+        with self._lock:
+            if reasons != self._passed_over:
+                self._passed_over, self._read = dict(reasons), None
+
+    def _name_also(self, version: Version, name: SchemaId) -> None:
+        """Note a further name by which records call a version, such as a GUID."""
+        more = replace(version, ids=(*version.ids, name))
+        self._versions = {
+            subject: [more if one == version else one for one in versions] for subject, versions in self._versions.items()
+        }
+
+    def _read_all(self) -> ReadSchemas:
+        record = self.source.record
+        if self._file is not None:
+            return schemas_of_file(self._file, record)
+        assert self._subjects is not None
+        self._versions = self._versions or self._subjects.versions(self._names)
+        reused = self._reused()
+        passed_over = {**self._passed_over, **reused}
+        found = schemas_of_subjects(self._all_versions(), record, passed_over, self._strange, asks=self._asks)
+        if found.known is not None:
+            self._named = to_name(found.known.writers, self._named, reused)
+        return found
+
+    def _reused(self) -> dict[SchemaId, str]:
+        """Return why nothing is read with the ids that meant another schema before, as entries say."""
+        every = (version for versions in self._all_versions().values() for version in versions if version.problem is None)
+        name = self.source.registry or ""
+        return {
+            one: str(ReusedSchemaIdError(name, one, self._named[str(one)], schema.fingerprint))
+            for one, schema in reused_ids(every, self._named).items()
+        }
