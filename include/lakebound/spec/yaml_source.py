@@ -19,6 +19,8 @@ MOST_VALUES = 20_000
 """Of a file, each value counted wherever an alias repeats it: nine aliases of nine of nine … would fill the memory."""
 MOST_BYTES = 1024 * 1024
 """Of a file. All files are read in each round of the watch, so one that takes long would delay what is said of the others."""
+MOST_LEVELS = 100
+"""Of values inside of each other. How deep Python itself goes depends on who else runs in the process."""
 MOST_NUMBER = 2**63 - 1
 _LONGEST_NUMBER = 100
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -110,14 +112,20 @@ class _BoundedLoader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._values: dict[int, int] = {}
-        self._composed = 0
+        self._composed = self._level = 0
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         self._composed += 1
         if self._composed > MOST_VALUES:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem=f"the file has more than {MOST_VALUES:,} values", problem_mark=mark)
+        if self._level >= MOST_LEVELS:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            problem = f"it is nested too deeply: more than {MOST_LEVELS} values are inside of each other"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+        self._level += 1
         node = super().compose_node(parent, index)
+        self._level -= 1
         if node is None:
             return None
         if id(node) not in self._values:

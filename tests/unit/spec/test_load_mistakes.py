@@ -199,7 +199,10 @@ MISTAKES = {
         + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10)),
         "orders.yaml:16: YAML cannot be read here: aliases (*) expand it to more than 20,000 values; use fewer aliases",
     ),
-    "nested without end": (RIGHT + "a: " + "[" * 600 + "]" * 600, "orders.yaml:1: is nested too deeply"),
+    "nested without end": (
+        RIGHT + "a: " + "[" * 600 + "]" * 600,
+        "orders.yaml:12: YAML cannot be read here: it is nested too deeply: more than 100 values are inside of each other",
+    ),
     "variable that is written wrongly": (
         RIGHT.replace("${LAKEBOUND_KAFKA}", "${LAKEBOUND-KAFKA}"),
         "orders.yaml:4: connection.bootstrap_servers: write a variable as ${NAME} or ${NAME:-default}",
