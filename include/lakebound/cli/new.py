@@ -13,7 +13,7 @@ from lakebound.cli.output import Json, number, print_json, say, show
 from lakebound.errors import LakeboundError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakebound.formats.contract import Headers
     from lakebound.settings import Settings
@@ -100,7 +100,8 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
     values, headers = sample.values, sample.headers()
     seen = _values(topic, values, headers, settings)
     columns = seen.inferred.columns
-    beside = key_and_headers(sample.keys if columns else (), headers, [one.name for one in columns] or ["key", "value"])
+    keys, taken = (sample.keys, [one.name for one in columns]) if columns else ((), ["key", "value"])
+    beside = key_and_headers(keys, headers, taken, _registered_keys(topic, keys, headers, settings))
     is_json = columns and seen.registered is None
     fitting = [value for value in values if value and (is_object(value) or not is_json) and len(value) <= MOST_BYTES]
     return replace(
@@ -112,6 +113,20 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
         is_compacted=is_compacted(connection, topic),
         beside_values=beside,
     )
+
+
+def _registered_keys(
+    topic: str, keys: Sequence[bytes | None], headers: Sequence[Headers | None], settings: Settings
+) -> Mapping[str, str]:
+    """Return the fields of ``key`` where a registry has the schemas of a topic's keys; none where they name none."""
+    from lakebound.formats.framing import KEY_HEADER
+    from lakebound.inspection.registry_search import search_registries
+    from lakebound.spec.draft.wire_format import wire_format_of
+    from lakebound.spec.registries_file import load_registries
+
+    wire = wire_format_of(keys, headers if keys else (), KEY_HEADER)
+    found = None if wire is None else search_registries(topic, wire, load_registries(settings), "key").proposal
+    return {} if found is None else found.fields
 
 
 def _values(topic: str, values: Sequence[bytes | None], headers: Sequence[Headers | None], settings: Settings) -> Beginning:

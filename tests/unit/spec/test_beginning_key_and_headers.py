@@ -60,3 +60,11 @@ def test_of_very_many_headers_the_rest_is_proposed_as_an_array() -> None:
 
 def test_without_keys_and_headers_nothing_is_proposed() -> None:
     assert key_and_headers([None], [None], []) == [] == key_and_headers([], [()], [])
+
+
+def test_a_key_whose_schema_a_registry_has_is_proposed_with_it() -> None:
+    fields = {"format": "avro", "registry": "company", "subject": "on"}
+    found = uncommented(key_and_headers([b"\x00\x00\x00\x00\x07abc"], [None], ["key"], fields)).key
+    assert found is not None
+    written = found.model_dump(by_alias=True, exclude_defaults=True)
+    assert written == {**fields, "as": "key_of_record"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from lakebound.formats.contract import Headers
 from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER
@@ -16,23 +16,32 @@ MOST_HEADERS = 20
 _SUFFIX = "_of_record"
 
 
-def key_and_headers(keys: Sequence[bytes | None], headers: Sequence[Headers | None], taken: Collection[str]) -> list[str]:
+def key_and_headers(
+    keys: Sequence[bytes | None],
+    headers: Sequence[Headers | None],
+    taken: Collection[str],
+    registered: Mapping[str, str] | None = None,
+) -> list[str]:
     """Return lines of YAML that land what a sample has of keys and headers; none where it has neither.
 
     Args:
         keys: Of the sampled records.
         headers: Of each of them.
         taken: Names that columns have already.
+        registered: Fields of ``key``, where a registry has the schemas of the keys.
     """
     names = {name.casefold() for name in taken}
-    return [*_key(keys, names), *_headers(headers, names)]
+    return [*_key(keys, names, registered or {}), *_headers(headers, names)]
 
 
-def _key(keys: Sequence[bytes | None], names: set[str]) -> Iterator[str]:
+def _key(keys: Sequence[bytes | None], names: set[str], registered: Mapping[str, str]) -> Iterator[str]:
     present = [key for key in keys if key is not None]
     if not present:
         return
     column = _free("key", names)
+    if registered:
+        yield f"key: {{{', '.join(f'{name}: {in_yaml(value)}' for name, value in registered.items())}, as: {in_yaml(column)}}}"
+        return
     if all(map(is_object, present)) and (columns := infer(present).columns):
         schema = ", ".join(f"{ddl_name(one.name)} {one.type}" for one in columns)
         yield f"key: {{format: json, schema: {json.dumps(schema, ensure_ascii=False)}, as: {in_yaml(column)}}}"
