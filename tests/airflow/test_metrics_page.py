@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lakebound.metrics.page import metrics_page
 from tests.support.airflow.real_stack import Stack
 from tests.support.airflow.stack_folder import METRICS_TOKEN, PIPELINES, SEARCHES
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(420)]
 
@@ -25,7 +25,7 @@ PAGE = "/lakebound/metrics"
 
 @pytest.fixture
 def requests(stack: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=stack.airflow.url, timeout=20.0, trust_env=False) as found:
+    with httpx.Client(base_url=stack.airflow.url, timeout=HANGS_SECONDS, trust_env=False) as found:
         yield found
 
 

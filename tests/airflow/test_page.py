@@ -26,7 +26,7 @@ def test_strangers_get_nothing_and_a_viewer_sees_every_route(stack: Stack) -> No
     asked = list(addresses("orders"))
     assert len(asked) >= 12
     with (
-        httpx.Client(base_url=stack.airflow.url, timeout=20.0, trust_env=False) as stranger,
+        httpx.Client(base_url=stack.airflow.url, timeout=HANGS_SECONDS, trust_env=False) as stranger,
         stack.requests_of("guest") as guest,
         stack.requests_of("ada") as ada,
     ):

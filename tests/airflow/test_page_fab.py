@@ -96,7 +96,7 @@ def _is_up(address: str) -> bool:
 
 def requests_of(address: str, user: str) -> httpx.Client:
     """A client that is logged in."""
-    requests = httpx.Client(base_url=address, timeout=30.0, trust_env=False)
+    requests = httpx.Client(base_url=address, timeout=HANGS_SECONDS, trust_env=False)
     answer = requests.post("/auth/token", json={"username": user, "password": PASSWORD})
     assert answer.status_code == 201, answer.text
     requests.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
@@ -104,7 +104,7 @@ def requests_of(address: str, user: str) -> httpx.Client:
 
 
 def test_strangers_get_nothing(server: str) -> None:
-    with httpx.Client(base_url=server, timeout=30.0, trust_env=False) as stranger:
+    with httpx.Client(base_url=server, timeout=HANGS_SECONDS, trust_env=False) as stranger:
         for one in addresses("orders"):
             assert stranger.get(URL_PREFIX + one.path).status_code == 401, one
 

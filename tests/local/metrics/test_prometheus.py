@@ -161,7 +161,7 @@ def prometheus(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
         with (tmp_path / "log").open("w") as log:
             process = subprocess.Popen([command, *options, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20.0) as requests:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=HANGS_SECONDS) as requests:
                 yield requests
         finally:
             process.terminate()

@@ -25,7 +25,7 @@ from lakebound.local.airflow_client import AirflowAnswerError, AirflowClient
 from lakebound.settings import Settings
 from tests.support.airflow.receivers import WebhookEndpoint
 from tests.support.live_processes import asked_of_each, family_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 START_SECONDS = 120.0
 USERS = {"admin": "admin", "ada": "op", "bob": "op", "guest": "viewer"}
@@ -54,7 +54,7 @@ class Stack:
     def requests_of(self, user: str) -> Iterator[httpx.Client]:
         """Plain requests by one of ``USERS``."""
         login = {"username": user, "password": self.password(user)}
-        with httpx.Client(base_url=self.airflow.url, timeout=20.0, trust_env=False) as requests:
+        with httpx.Client(base_url=self.airflow.url, timeout=HANGS_SECONDS, trust_env=False) as requests:
             token = requests.post("/auth/token", json=login).raise_for_status().json()["access_token"]
             requests.headers["Authorization"] = f"Bearer {token}"
             yield requests

@@ -18,6 +18,7 @@ import httpx
 from tests.support.s3.access import AccessKey
 from tests.support.s3.faults import Fault
 from tests.support.s3.request_log import LoggedRequest, round_trips
+from tests.support.waiting import HANGS_SECONDS
 
 _ROOT = Path(__file__).parents[3]
 
@@ -52,7 +53,7 @@ class Counted:
 
 class _Control:
     def __init__(self, address: str) -> None:
-        self._client = httpx.Client(base_url=address, timeout=30, trust_env=False)
+        self._client = httpx.Client(base_url=address, timeout=HANGS_SECONDS, trust_env=False)
 
     def get(self, path: str, **query: Any) -> Any:
         return _said(self._client.get(path, params=query))

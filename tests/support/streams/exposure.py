@@ -12,6 +12,7 @@ import psutil
 
 from tests.support.live_processes import asked_of_each, family_of
 from tests.support.streams.applications import RunningApplication
+from tests.support.waiting import HANGS_SECONDS
 
 UI_PAGES = ("/environment/", "/SQL/", "/StreamingQuery/", "/jobs/", "/api/v1/applications")
 
@@ -43,7 +44,7 @@ def files_with(text: str, *folders: Path) -> list[Path]:
 
 def _page(address: str) -> str:
     try:
-        with urllib.request.urlopen(address, timeout=20) as answer:
+        with urllib.request.urlopen(address, timeout=HANGS_SECONDS) as answer:
             return str(answer.read().decode())
     except urllib.error.HTTPError as error:
         return error.read().decode()

@@ -17,7 +17,7 @@ from pyspark.find_spark_home import _find_spark_home
 from lakebound.control import processes
 from lakebound.control.ports import free_port, is_open
 from lakebound.landing.spark_command import QUICK_START
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS_SECONDS, wait_until
 
 START_SECONDS = 90.0
 _DEPLOY = "org.apache.spark.deploy"
@@ -43,7 +43,7 @@ class SparkCluster:
 
     def state(self) -> dict[str, Any]:
         """Return what the master says of its workers, drivers and applications."""
-        with urlopen(f"{self.page}/json/", timeout=10) as answer:
+        with urlopen(f"{self.page}/json/", timeout=HANGS_SECONDS) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
