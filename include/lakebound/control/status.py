@@ -33,7 +33,6 @@ from lakebound.spec.limits import LimitsSpec
 from lakebound.spec.load import LoadedPipelines, load_pipelines
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
-from lakebound.spec.value import SchemaValueSpec
 
 ROWS_CHANGED = "rows-changed-by-others"
 """The doctor's rule; the causes of its findings are this name, a colon and the table."""
@@ -208,7 +207,7 @@ def read_facts(pipeline: str, spec: PipelineSpec | None, settings: Settings) -> 
 
 def _schemas(control: ControlFolder, spec: PipelineSpec | None) -> tuple[SchemasInUse, ...]:
     """Return what the stream last read its records with, where the pipeline still has a registry."""
-    if spec is None or not isinstance(spec.value, SchemaValueSpec) or spec.value.registry is None:
+    if spec is None or all(one.registry is None for one in spec.schema_sources.values()):
         return ()
     record = read_schemas_in_use(control)
     return () if record is None else record.parts

@@ -16,6 +16,7 @@ from lakebound.control.desired import Desired, change_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.progress import Outcome, Progress, write_outcome, write_progress
 from lakebound.control.recent_ledger import LandedBatch, RecentLedger, TableCommit, write_recent_ledger
+from lakebound.control.schemas_in_use import SchemasInUse, SchemasRecord, write_schemas_in_use
 from lakebound.control.status import StatusFacts, pipeline_statuses, read_facts, status_of
 from lakebound.control.submission import Submission, write_submission
 from lakebound.control.unknown_fields import record_after
@@ -128,6 +129,17 @@ def test_an_application_without_progress_of_its_own_is_starting() -> None:
     status = status_of(replace(RUNNING, progress=earlier), NOW)
     assert (status.app, status.epoch, status.records) == ("starting", None, None)
     assert status.high_water_marks == {"orders": {0: 40, 1: 60}}, "what landed before is still landed"
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_the_schemas_of_a_part_are_shown_while_a_registry_has_them(tmp_path: Path, part: str) -> None:
+    settings = replace(load_settings(), home=tmp_path)
+    used = SchemasInUse(part=part, format="avro", registry="shop")
+    write_schemas_in_use(ControlFolder(tmp_path, "orders"), SchemasRecord(at=NOW, parts=(used,)))
+    assert read_facts("orders", SPEC, settings).schemas == ()
+    source = {"format": "avro", "registry": "shop"} | ({"as": "id"} if part == "key" else {})
+    body = SPEC.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {part: source}
+    assert read_facts("orders", PipelineSpec.model_validate(body), settings).schemas == (used,)
 
 
 def test_silence_is_told() -> None:
