@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, show
+from lakebound.cli.ranges import ranges
 from lakebound.cli.sources import print_sources
 from lakebound.errors import LakeboundError
 from lakebound.first_line import first_line
 
 if TYPE_CHECKING:
-    from lakebound.ledger.entry import Offsets
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
     from lakebound.spec.table import TableSpec
     from lakebound.tables.places import Places
     from lakebound.tables.table import CommittedEntry
-
-MAX_INTERVALS_SHOWN = 6
 
 
 class NoSuchTableError(LakeboundError):
@@ -158,24 +156,13 @@ def _print_entries(entries: list[CommittedEntry]) -> None:
                 number(entry.batch),
                 entry.lane or "-",
                 *counts,
-                _ranges(entry.range),
+                ranges(entry.range),
             )
         )
     read = [", ".join(f"{name} {one}" for name, one in sorted(found.entry.references.items())) or "-" for found in entries]
     if any(found.entry.references for found in entries):
         headers, rows = (*headers, "REFERENCE"), [(*row, versions) for row, versions in zip(rows, read, strict=True)]
     print_rows(headers, rows, right=("EPOCH", "BATCH", "READ", "LANDED", "FILTERED", "BAD", "ROWS"))
-
-
-def _ranges(offsets: Offsets) -> str:
-    shown = [
-        f"{topic}/{partition} [{start}, {end})"
-        for topic, found in sorted(offsets.items())
-        for partition, intervals in sorted(found.partitions.items())
-        for start, end in intervals
-    ]
-    rest = len(shown) - MAX_INTERVALS_SHOWN
-    return ", ".join(shown[:MAX_INTERVALS_SHOWN]) + (f" and {rest} more" if rest > 0 else "") or "-"
 
 
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:

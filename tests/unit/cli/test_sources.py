@@ -1,0 +1,39 @@
+"""Which code landed which offsets is shown per table, newest first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lakebound.cli.sources import print_sources
+from lakebound.ledger.entry import Entry, TopicOffsets
+from lakebound.ledger.sources import SourceVersion
+
+ENTRY = Entry(
+    kind="land",
+    pipeline="orders",
+    epoch=1,
+    commit="c",
+    coverage={"orders": TopicOffsets(topic_id="id", partitions={0: ((0, 9),)})},
+    sources=(SourceVersion(hash="abc", revision="0123", since_ms=1_000, first_offsets={"orders": {0: 4}}),),
+)
+
+
+def test_versions_are_shown_with_their_offsets(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sources({"delta:shop.orders": ENTRY, "iceberg:shop.orders": None}, json=False)
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line.split() for line in lines]
+    first, second = [row for row in shown if "orders/0" in row]
+    assert first[2:] == ["abc", "0123", "5", "orders/0", "[4,", "9)"]
+    assert second == ["-", "not", "known", "-", "4", "orders/0", "[0,", "4)"]
+    assert "iceberg:shop.orders: no table yet" in lines
+
+
+def test_a_program_gets_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    print_sources({"delta:shop.orders": ENTRY, "iceberg:shop.orders": None}, json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["table"], one["source"], one["records"]) for one in found] == [
+        ("delta:shop.orders", "abc", 5),
+        ("delta:shop.orders", None, 4),
+    ]
