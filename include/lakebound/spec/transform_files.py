@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from lakebound.spec.pipeline import PipelineSpec
@@ -40,18 +41,24 @@ def _files(apps: Path, parts: list[str]) -> Iterator[Path]:
 
 
 def _imported(file: Path, apps: Path) -> Iterator[Path]:
+    seen = file.stat()
+    for module in _modules(file, file.relative_to(apps).parts[:-1], seen.st_mtime_ns, seen.st_size):
+        yield from _files(apps, list(module))
+
+
+@lru_cache(maxsize=1024)
+def _modules(file: Path, package: tuple[str, ...], mtime_ns: int, size: int) -> tuple[tuple[str, ...], ...]:
+    """Return what a file imports; status, page and each watch ask for it again and again."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
-        return
-    folder = list(file.relative_to(apps).parts[:-1])
+        return ()
+    found: list[tuple[str, ...]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _files(apps, alias.name.split("."))
+            found += [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = folder[: len(folder) - node.level + 1] if node.level else []
-            module = [*above, *(node.module.split(".") if node.module else ())]
-            yield from _files(apps, module)
-            for alias in node.names:  # each may be a module
-                yield from _files(apps, [*module, alias.name])
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = (*above, *(node.module.split(".") if node.module else ()))
+            found += [module, *((*module, alias.name) for alias in node.names)]  # each name may be a module
+    return tuple(found)
