@@ -27,7 +27,7 @@ from tests.support.kafka.brokers import ShortLivedBroker
 from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
 from tests.support.s3.running import S3Server
 from tests.support.shared_parts import SharedParts
-from tests.support.streams.long_form import LONG_FORM, examples
+from tests.support.streams.long_form import LONG_FORM, examples, left_to_the_long_form
 from tests.support.tables.local_tables import places
 
 if TYPE_CHECKING:
@@ -50,8 +50,12 @@ def pytest_configure() -> None:
     hypothesis_settings.load_profile("lakebound")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The folder ``local`` is a marker; a test that needs no real part carries no marker, and is a unit test."""
+    if left := left_to_the_long_form(items):
+        config.hook.pytest_deselected(items=left)
+        away = set(left)
+        items[:] = [item for item in items if item not in away]
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] == "local":
             item.add_marker(pytest.mark.local)
