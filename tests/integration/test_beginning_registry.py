@@ -18,6 +18,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.kafka.makers import TopicMaker
+from tests.support.kafka.raw_headers import send_with_header
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.command_line import answer, settings
 from tests.support.streams.long_form import LONG_FORM
@@ -75,15 +76,18 @@ def test_avro_is_proposed_with_its_subject_and_lands_as_it_is_proposed(
     name = topic("orders")
     write = AvroSerializer(schema_registry.client(), json.dumps(ORDER))
     context = SerializationContext(name, MessageField.VALUE)
-    send(broker, name, *(write({"id": n, "amount": Decimal(n), "at": 1_767_225_600_000 + n}, context) for n in range(20)))
+    values = [write({"id": n, "amount": Decimal(n), "at": 1_767_225_600_000 + n}, context) for n in range(20)]
+    send(broker, name, *values)
+    # No client of Python reads the headers of such a record.
+    send_with_header(broker.bootstrap_servers, name, 0, values[1], b"\xffname", b"content")
     made, value = proposal(home, "payments", name)
     assert value == {"format": "avro", "registry": "shop"}
     columns = [(one["name"], one["type"]) for one in made["columns"]]
     assert columns == [("id", "BIGINT"), ("amount", "DECIMAL(10,2)"), ("at", "TIMESTAMP")]
     if LONG_FORM:  # shortly: a version of the registry lands in test_registered_schemas.py
         tried = answer("try", "payments", "--from-beginning")
-        assert [tried[key] for key in ("read", "landed", "bad", "problems")] == [20, 20, 0, []]
-        assert tried["tables"]["delta:lake.payments"]["rows"][1]["amount"] == "1.00"
+        assert [tried[key] for key in ("read", "landed", "bad", "problems")] == [21, 21, 0, []]
+        assert "1.00" in [row["amount"] for row in tried["tables"]["delta:lake.payments"]["rows"]]
         assert f"avro of the subject {name}-value in the registry shop, version 1" in tried["schemas"][0]
         test = made["files"][-1]
         done = subprocess.run(

@@ -97,7 +97,7 @@ def _beginning(name: str, topic: str | None, records: int, like: str | None, set
         return Beginning(name, name, written, PLACEHOLDER, [b'{"id": "a", "at": "2026-01-01T12:00:00Z"}'], editor)
     say(f"new: reading up to {number(records)} records of {topic}")
     sample = read_sample(connection, (topic,), records, newest=True, reader=name).records
-    values, headers = sample.values, sample.headers()
+    values, headers = sample.values, sample.readable_headers()
     seen = _values(topic, values, headers, settings)
     columns = seen.inferred.columns
     keys, taken = (sample.keys, [one.name for one in columns]) if columns else ((), ["key", "value"])

@@ -53,6 +53,14 @@ class HasHeaders(Protocol):
         """Return them in their order; None where there are none."""
 
 
+def readable_headers(record: HasHeaders) -> Headers | None:
+    """Return the headers of a record; None where it has none, or where one has a name that is not UTF-8: none is read then."""
+    try:
+        return record.headers()
+    except UnicodeDecodeError:
+        return None
+
+
 @dataclass(frozen=True)
 class GivenHeaders:
     """The headers of a record that did not come from Kafka's client."""
@@ -95,6 +103,10 @@ class RecordColumns:
             return [one.headers() for one in chosen]
         except UnicodeDecodeError as exc:
             raise DirectReadRefusedError("the name of a header is not UTF-8") from exc
+
+    def readable_headers(self) -> list[Headers | None]:
+        """Return the headers of all records; None, too, for one whose headers the client cannot read (``readable_headers``)."""
+        return [*map(readable_headers, self.sources)] if self.sources else [None] * len(self)
 
     def at(self, positions: Sequence[int]) -> RecordColumns:
         """Return those at these positions."""

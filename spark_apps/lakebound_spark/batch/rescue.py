@@ -109,7 +109,7 @@ def kafka_columns(records: RecordColumns) -> pa.Table:
             "offset": pa.array(records.offsets, pa.int64()),
             "timestamp": times,
             "timestampType": pa.array(np.zeros(len(records), dtype=np.int32)),
-            "headers": kafka_headers(headers_array(records.headers())),
+            "headers": kafka_headers(headers_array(records.readable_headers())),
         }
     )
 

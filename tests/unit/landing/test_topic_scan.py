@@ -35,6 +35,7 @@ class Message:
 
     def headers(self) -> list[tuple[str, bytes]]:
         assert self._source is not None
+        self._source.encode("latin-1").decode()  # As the client raises where the name of a header is not UTF-8.
         return [("lakebound_source", self._source.encode())]
 
 
@@ -97,6 +98,11 @@ def test_origins_are_read_up_to_the_end_that_the_topic_had(monkeypatch: pytest.M
         {"topic": "other", "topic_id": None, "partition": 0, "offset": 0, "ordinal": 0},
         {"topic": None, "topic_id": None, "partition": None, "offset": None, "ordinal": None},
     ]
+
+
+def test_a_message_whose_headers_cannot_be_read_has_no_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = scanned(monkeypatch, Consumer([[(0, 0, "in/3/7/0"), (0, 1, "\xff")]]), {0: 2})
+    assert rows["offset"].to_pylist() == [7, None]
 
 
 def test_an_empty_topic_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, TopicPartition
 
 from lakebound.errors import BrokerUnavailableError
+from lakebound.landing.direct_read import readable_headers
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.kafka_clients import make_consumer
 from lakebound.landing.kafka_errors import told_error
@@ -116,7 +117,7 @@ def _read(connection: ConnectionSpec, topic: str, ends: Mapping[int, int], topic
                 if error is None:
                     positions[given.partition()] = given.offset() + 1
                     if given.offset() < ends[given.partition()]:
-                        sources.add(source_of(given.headers()))
+                        sources.add(source_of(readable_headers(given)))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     positions[given.partition()] = given.offset()
                 elif not error.retriable():
