@@ -68,7 +68,7 @@ def ledger(
     for name, entries in found.items():
         show(f"{name}: " + (f"{len(entries)} newest entries" if entries else "no table yet"))
         if entries:
-            _print_entries(entries)
+            print_entries(entries)
 
 
 def tables(
@@ -128,7 +128,8 @@ def _entry_body(table: str, committed: CommittedEntry) -> dict[str, Any]:
     return {"table": table, "version": committed.version, "committed_at_ms": committed.committed_at_ms, "entry": entry}
 
 
-def _print_entries(entries: list[CommittedEntry]) -> None:
+def print_entries(entries: list[CommittedEntry]) -> None:
+    """Print the entries of one table, the newest first, and which schemas the newest names."""
     headers: tuple[str, ...] = (
         "AT (UTC)",
         "VERSION",
@@ -163,6 +164,9 @@ def _print_entries(entries: list[CommittedEntry]) -> None:
     if any(found.entry.references for found in entries):
         headers, rows = (*headers, "REFERENCE"), [(*row, versions) for row, versions in zip(rows, read, strict=True)]
     print_rows(headers, rows, right=("EPOCH", "BATCH", "READ", "LANDED", "FILTERED", "BAD", "ROWS"))
+    for registry, named in sorted(entries[0].entry.schemas.items()):
+        known = ", ".join(f"{schema} ({fingerprint})" for schema, fingerprint in named.items())
+        show(f"schemas of the registry {registry} that the newest entry names, by id and fingerprint: {known or 'none'}")
 
 
 def _table_row(spec: PipelineSpec, wanted: TableSpec, settings: Settings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which code landed which offsets is shown per table, newest first."""
+"""Which code landed which offsets, and which schemas entries name, is shown per table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import json
 import pytest
 
 from lakebound.cli.sources import print_sources
+from lakebound.cli.tables import print_entries
 from lakebound.ledger.entry import Entry, TopicOffsets
 from lakebound.ledger.sources import SourceVersion
+from lakebound.tables.table import CommittedEntry
 
 ENTRY = Entry(
     kind="land",
@@ -37,3 +39,12 @@ def test_a_program_gets_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         ("delta:shop.orders", "abc", 5),
         ("delta:shop.orders", None, 4),
     ]
+
+
+def test_the_ledger_shows_which_schemas_the_newest_entry_names(capsys: pytest.CaptureFixture[str]) -> None:
+    older = ENTRY.model_copy(update={"schemas": {"shop": {"6": "cc"}}})
+    newer = ENTRY.model_copy(update={"schemas": {"shop": {"7": "ab", "d9b6-guid": "cd"}}})
+    print_entries([CommittedEntry("2", 2_000, newer), CommittedEntry("1", 1_000, older)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("registry shop that the newest entry names, by id and fingerprint: 7 (ab), d9b6-guid (cd)")
+    assert sum("registry" in line for line in lines) == 1
