@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
+from threading import Lock
 from typing import TypeVar
 
 from lakebound.control.schemas_in_use import SchemasInUse
@@ -83,6 +84,9 @@ class SchemaBook:
             clock: Seconds.
         """
         self._spec = spec
+        self._wanted: dict[PartOfRecord, frozenset[SchemaId]] = {}
+        self._away: LakeboundError | None = None
+        self._lock = Lock()
         self._parts = {
             part: PartSchemas(
                 source,
@@ -159,6 +163,34 @@ class SchemaBook:
             LakeboundError: A registry is away, or refuses.
         """
         return tuple(found for one in self._parts.values() if (found := one.in_use()) is not None)
+
+    @property
+    def away(self) -> LakeboundError | None:
+        """Why schemas that records want were asked for in vain; None: nobody has asked since they are wanted."""
+        return self._away
+
+    def want(self, part: PartOfRecord, ids: Collection[SchemaId]) -> None:
+        """Note schemas that records name, and that ``ask`` is to ask for."""
+        with self._lock:
+            self._wanted[part] = self._wanted.get(part, frozenset()) | frozenset(ids)
+
+    def ask(self) -> None:
+        """Ask for the schemas that records want; afterwards none is wanted.
+
+        Raises:
+            LakeboundError: A registry is away, as ``away`` says then, or refuses.
+        """
+        with self._lock:
+            wanted = dict(self._wanted)
+        for part, ids in wanted.items():
+            try:
+                self._parts[part].learn(ids)
+            except LakeboundError as exc:
+                self._away = exc if exc.passes else None
+                raise
+            with self._lock:
+                self._wanted[part] -= ids
+        self._away = None
 
     def learn(self, wanted: Wanted) -> None:
         """Ask for schemas that records name: afterwards it is known of each what becomes of its records.

@@ -172,6 +172,12 @@ class BatchLander:
             return None
         return self._direct.arrived(position, wait_seconds)
 
+    def leave_reading_to_spark(self) -> None:
+        """Read no batch in the driver any more."""
+        direct, self._direct = self._direct, None
+        if direct is not None:
+            direct.close()
+
     def flush(self, older_than_seconds: float = 0.0) -> None:
         """Commit what is pending in the tables."""
         for target in self._targets:

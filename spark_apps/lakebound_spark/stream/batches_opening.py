@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakebound.control.lease import Lease
 from lakebound.control.progress import SearchProgress
+from lakebound.errors import LakeboundError
 from lakebound.formats.schemas import PartOfRecord, SchemaId
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.read_schemas import SchemaBook
@@ -19,6 +21,7 @@ from lakebound.landing.schema_findings import tell_passed_over
 from lakebound.landing.table_settling import Settled, check_settled, settle_tables
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import AVAILABLE_NOW, PipelineSpec
 from lakebound_spark.batch.record_format import value_fields
 from lakebound_spark.batch.rehearsal import Rehearsal, nothing_waits
@@ -30,6 +33,9 @@ from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipel
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.opening import make_writer, newest_entries, open_targets, reopen, start_offsets
 from lakebound_spark.stream.other_targets import OtherTargets, check_machine, take_json
+from lakebound_spark.stream.unknown_schemas import Known
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,6 @@ class OpenedBatches:
         quarantine: The quarantine table.
         rehearsal: Of the first batch; None where the driver decodes no batch, where the first one needs nothing of Spark, and
             after it has been.
-        wanted_schemas: What records have said of schemas that are not read yet.
         tell_search: Hears of a search for records on which the transform raises.
     """
 
@@ -109,7 +114,6 @@ class OpenedBatches:
     quarantine: Target
     rehearsal: Rehearsal | None
     _settled: _Settled
-    wanted_schemas: dict[PartOfRecord, frozenset[SchemaId]] = field(default_factory=dict)
     tell_search: Callable[[SearchProgress], None] = lambda found: None
 
     def planned(self, session: SparkSession, facts: Mapping[str, TopicFacts]) -> NextOffsets:
@@ -130,11 +134,9 @@ class OpenedBatches:
 
         Raises:
             SchemaChangedError: Somebody else has changed the columns of one.
-            LakeboundError: The registry of the schemas is away.
+            LakeboundError: The registry of the schemas refuses; or it is away, and the application is to land what there is.
         """
-        if self.wanted_schemas:
-            self.opening.schemas.learn(self.wanted_schemas)
-            self.wanted_schemas = {}
+        self._ask_for_schemas()
         newer = _followed(self.opening, self.writer) if self.opening.schemas.has_newer else None
         reopen(self.targets, self.quarantine)
         if newer is None:
@@ -146,10 +148,22 @@ class OpenedBatches:
         self.lander = _lander(self.opening, self.assembly, self.targets, self.quarantine, self.writer)
         self.show_searches(self.tell_search)
 
-    def want(self, part: PartOfRecord, ids: frozenset[SchemaId]) -> None:
-        """Ask for schemas when the ledgers are read again, because records name them."""
-        if ids:  # Without any, the query ended for versions that are known by now.
-            self.wanted_schemas[part] = self.wanted_schemas.get(part, frozenset()) | ids
+    def known_schemas(self) -> Known:
+        """Return the schemas of which the decoder knows what becomes of their records, of each part that asks for others."""
+        found: dict[PartOfRecord, frozenset[SchemaId]] = {}
+        for part, source in self._settled.run.spec.schema_sources.items():
+            known = source.read.known
+            if known is not None and known.asks:
+                found[part] = frozenset(one for one, _ in (*known.writers, *known.refused))
+        return found
+
+    def _ask_for_schemas(self) -> None:
+        try:
+            self.opening.schemas.ask()
+        except LakeboundError as exc:
+            if not exc.passes or self.opening.run.freshness == AVAILABLE_NOW:
+                raise
+            log.warning("what lies before records of new schemas lands meanwhile: %s", redacted(exc))
 
     def show_searches(self, tell: Callable[[SearchProgress], None]) -> None:
         """Tell of each search for records on which the transform raises, now and after the schemas were read again."""

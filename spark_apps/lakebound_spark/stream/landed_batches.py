@@ -16,6 +16,7 @@ from lakebound.landing.recent_window import RecentWindow
 from lakebound.landing.rollup_recorder import RollupRecorder, figures_of_batch
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.marks import NextOffsets
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.report import BatchReport
 from lakebound_spark.batch.targets import Target
@@ -24,6 +25,8 @@ from lakebound_spark.stream.signs import ProgressBoard
 
 BATCHES = "batches"
 """Name of the query in batches among those of an application."""
+_SCHEMAS = "schemas of records"
+"""By which the board tells what is missing of them from failures of a query."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class LandedBatches:
         self._board, self._report = listeners.board, listeners.report
         self._rollups, self._ledger = listeners.rollups, listeners.ledger
         self._freshness = LandedFreshness()
+        self._missing_schemas: Exception | None = None
         self._recent = RecentWindow(window_seconds(spec.objectives))
 
     def hold(self) -> None:
@@ -73,6 +77,16 @@ class LandedBatches:
     def show_recent(self) -> None:
         """Tell what of the last minutes went to quarantine."""
         self._board.change(recent=self._recent.counted(time.time()))
+
+    def show_missing_schemas(self, error: Exception | None) -> None:
+        """Tell that partitions wait for schemas that a registry was asked for in vain; None: none does."""
+        if error is self._missing_schemas:
+            return
+        self._missing_schemas = error
+        if error is None:
+            self._board.recover(_SCHEMAS)
+        else:
+            self._board.fail(_SCHEMAS, error, redacted(error))
 
     def show_targets(self) -> None:
         """Tell what the targets hold."""

@@ -22,7 +22,7 @@ from lakebound.landing.rollup_recorder import Lane
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.to_topics.target import TopicTarget, check_target_ids
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids
-from lakebound.ledger.marks import NextOffsets, highest
+from lakebound.ledger.marks import NextOffsets, highest, lowest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.records import Records
@@ -36,6 +36,7 @@ from lakebound_spark.stream.rounds import Rounds
 from lakebound_spark.stream.source import read_offsets, read_stream
 from lakebound_spark.stream.stop_signal import StopSignal
 from lakebound_spark.stream.tracing import Tracer
+from lakebound_spark.stream.unknown_schemas import first_unknown
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class LandingStream:
         self._query: Future[StreamingQuery] = Future()
         self._position: NextOffsets = {}
         self._planned: NextOffsets = {}
+        self._held: NextOffsets = {}
         self._lane: Lane | None = None
         self._ending = threading.Event()
         self.landed_batches = 0
@@ -101,6 +103,7 @@ class LandingStream:
         """
         self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
         self._position = self._planned = start
+        self._held = {}
         self._rounds = Rounds(self._run, self._opened.lander)
         make_private_folder(checkpoint.parent)
         self._told.hold()
@@ -120,19 +123,22 @@ class LandingStream:
         try:
             self._watch(query)
         except NewSchemasError as new:
-            self._opened.want(new.part, new.ids)
+            if new.ids:  # Without any, the query ended for versions that are known by now.
+                self._opened.opening.schemas.want(new.part, new.ids)
             raise
         finally:
             self._end(query)
 
     def _watch(self, query: StreamingQuery) -> None:
         next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
+        schemas = self._opened.opening.schemas
         while not self._stop.wait(_POLL_SECONDS):
             if not query.isActive:
                 self._raise_end(query)
                 return
-            if self._opened.opening.schemas.has_newer:
+            if schemas.has_newer or (self._held and schemas.away is None):
                 raise NewSchemasError("value", ())
+            self._told.show_missing_schemas(schemas.away if self._held else None)
             with self._batch_lock:
                 self._opened.lander.flush(self._run.spec.limits.idle_entry_seconds)
                 self._told.show_recent()
@@ -221,6 +227,7 @@ class LandingStream:
             batch: Spark's id of it.
         """
         wanted = bound_range(range_between(self._position, ends, self._topic_ids), self._until)
+        wanted = bound_range(wanted, self._held or None)
         if self._references.has_newer:
             # What is pending was read with the version before: its entry says so.
             self._opened.lander.flush()
@@ -235,11 +242,19 @@ class LandingStream:
             check_topic_ids(held, found)
             check_target_ids(self._written_ids(), found)
 
-        report = self._opened.lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
+        try:
+            report = self._opened.lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
+        except NewSchemasError as new:
+            if not self._holds(new, records.among(wanted)):
+                raise
+            self._land(records, ends, batch)
+            return
         if report.ended_early:
             self._told.add(report, {}, time.perf_counter() - began)
             return
         self._position = highest([self._position, ends])
+        if self._held:
+            self._position = lowest([self._position, self._held])
         self._lane = report.lane or self._lane
         self.landed_batches += 1
         self._told.add(report, wanted, time.perf_counter() - began)
@@ -249,6 +264,26 @@ class LandingStream:
         self._end_in_a_flood()
         if self._until is not None and bound_reached(self._position, self._until):
             self._stop.set("completed", "the bound is reached")
+
+    def _holds(self, new: NewSchemasError, records: Records) -> bool:
+        """While the registry is away, read no further in a partition than to the first record of a schema that is wanted.
+
+        Args:
+            new: What the records name.
+            records: Among which they are.
+        """
+        schemas = self._opened.opening.schemas
+        if schemas.away is None:
+            return False
+        found = first_unknown(records.frame, self._opened.known_schemas())
+        if not found:
+            return False
+        schemas.want(new.part, new.ids)
+        # The driver's consumer would keep all that comes of a partition that is not read on.
+        self._opened.lander.leave_reading_to_spark()
+        self._held = lowest([self._held, found])
+        log.warning("partitions are read up to the first record of a schema that the registry is asked for: %s", self._held)
+        return True
 
     def _ask_topic_ids(self) -> Future[dict[str, str]]:
         return self._verifier.submit(self._facts.topic_ids, (*self._run.spec.topics, *self._written_ids()))

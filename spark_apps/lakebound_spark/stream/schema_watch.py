@@ -14,6 +14,8 @@ from lakebound.redaction import redacted
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
+_ASK_AGAIN_SECONDS = 3.0
+"""How long to wait while partitions wait for schemas that the registry was asked for in vain."""
 
 
 class SchemaWatch:
@@ -44,12 +46,24 @@ class SchemaWatch:
     def _loop(self) -> None:
         while True:
             try:
+                if self._book.away is not None:
+                    self._book.ask()
                 self._book.look()
                 self._note(self._book.in_use())
             except Exception as exc:
                 log.warning("the versions of the schemas are not known: %s", redacted(exc))
-            if self._ended.wait(self._look_seconds):
+            if self._wait():
                 return
+
+    def _wait(self) -> bool:
+        """Wait until it is time for the next look; return whether the end was told."""
+        looked_at = time.monotonic()
+        while (left := looked_at + self._look_seconds - time.monotonic()) > 0:
+            if self._ended.wait(min(left, _ASK_AGAIN_SECONDS)):
+                return True
+            if self._book.away is not None:
+                return False
+        return False
 
     def _note(self, parts: tuple[SchemasInUse, ...]) -> None:
         if parts and parts != self._noted:

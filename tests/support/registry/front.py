@@ -22,6 +22,7 @@ class Front:
         registry: Which one answers.
         delay_seconds: How long each answer takes.
         is_away: Whether it hangs up.
+        is_empty: Whether it has lost all that it had.
         login: User and password that it asks for.
         server: Where it listens.
     """
@@ -29,6 +30,7 @@ class Front:
     registry: SchemaRegistry
     delay_seconds: float = 0.0
     is_away: bool = False
+    is_empty: bool = False
     login: str | None = None
     server: SaidAnswers = field(init=False)
 
@@ -44,6 +46,8 @@ class Front:
             return HANG_UP
         if self.login is not None and request.authorization != f"Basic {base64.b64encode(self.login.encode()).decode()}":
             return Said(b'{"error_code": 401, "message": "Unauthorized"}', 401)
+        if self.is_empty:
+            return Said(b'{"error_code": 40401, "message": "nothing is here"}', 404)
         try:
             with urllib.request.urlopen(f"{self.registry.url}{request.path}", timeout=60) as answer:
                 return Said(answer.read(), answer.status)

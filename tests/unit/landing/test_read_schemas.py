@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakebound.errors import LakeboundError, SchemaChangedError
+from lakebound.errors import LakeboundError, RegistryUnavailableError, SchemaChangedError
 from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
 from lakebound.formats.versions import Version
 from lakebound.landing.part_schemas import MOST_IN_VAIN, MOST_STRANGE
@@ -286,6 +286,48 @@ def test_newer_schemas_that_could_not_be_settled_are_still_newer() -> None:
     assert book.has_newer
     assert book.followed(lambda spec: columns(book)) == ["a", "b"]
     assert not book.has_newer
+
+
+class AwayForAWhile(Subjects):
+    """A registry that does not answer at first."""
+
+    error: LakeboundError | None = None
+
+    def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+        if self.error is not None:
+            raise self.error
+        return super().versions(subjects)
+
+
+def test_what_records_want_is_asked_for_until_the_registry_answers() -> None:
+    subjects = {"value": AwayForAWhile([avro("a")]), "key": AwayForAWhile([avro("k")], 100)}
+    book = SchemaBook(pipeline(key={}), {}, subjects, learns=True)
+    book.followed(tables_with(without=""))
+    book.ask()
+    assert (book.away, book.has_newer) == (None, False), "nothing is wanted"
+    for part, ids in (("value", {2}), ("key", {101}), ("value", {3})):
+        book.want(part, ids)  # type: ignore[arg-type]
+    away = RegistryUnavailableError("shop", "http://nowhere", "refused")
+    subjects["key"].error = away
+    with pytest.raises(RegistryUnavailableError):
+        book.ask()
+    assert book.away is away and book.has_newer, "the part whose registry answers is read"
+    book.followed(tables_with(without=""))
+    with pytest.raises(RegistryUnavailableError):
+        book.ask()
+    assert not book.has_newer, "nothing is asked for twice, or the query would end again and again"
+    subjects["key"].error = LakeboundError("no login")
+    with pytest.raises(LakeboundError, match="no login"):
+        book.ask()
+    assert book.away is None, "a person has to look at it: it is not waited for"
+    subjects["key"].error = None
+    subjects["key"].schemas.append(avro("k", "l"))
+    book.ask()
+    assert book.away is None and book.has_newer
+    book.followed(tables_with(without=""))
+    book.ask()
+    assert not book.has_newer
+    assert sorted(subjects["value"].asked) == [2, 3]
 
 
 def test_an_entry_names_the_schemas_in_use_and_a_later_start_compares_them() -> None:

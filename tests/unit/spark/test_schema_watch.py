@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.schemas_in_use import read_schemas_in_use, told_schemas
-from lakebound.errors import LakeboundError
+from lakebound.errors import LakeboundError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.formats.versions import Version
 from lakebound.landing.read_schemas import SchemaBook
@@ -59,6 +60,23 @@ class Subjects:
         raise AssertionError("no record names another schema")
 
 
+class AwayAtFirst(Subjects):
+    """A registry that does not know at first what a record names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_away, self.asked = True, 0
+
+    def sign(self, subjects: Collection[str]) -> object:
+        return len(self.schemas)
+
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+        self.asked += 1
+        if self.is_away:
+            raise RegistryUnavailableError("shop", "http://nowhere", "refused")
+        return dict.fromkeys(ids, "there is none")
+
+
 def lines(control: ControlFolder) -> str:
     record = read_schemas_in_use(control)
     return " ".join(told_schemas(record.parts)) if record is not None else ""
@@ -77,5 +95,24 @@ def test_what_is_in_use_is_noted_and_a_newer_version_when_it_is_read(tmp_path: P
         wait_until(lambda: book.has_newer, 30, "the newer version is seen")
         assert book.spec is not None
         wait_until(lambda: "version 2 added b" in lines(control), 30, "the newer version is noted")
+    finally:
+        watch.end()
+
+
+def test_a_schema_that_was_asked_for_in_vain_is_asked_for_again(tmp_path: Path) -> None:
+    subjects = AwayAtFirst()
+    book = SchemaBook(SPEC, {}, {"value": subjects}, learns=True)
+    assert book.spec is not None
+    book.want("value", {7})
+    with suppress(RegistryUnavailableError):
+        book.ask()
+    assert book.away is not None
+    watch = SchemaWatch(book, ControlFolder(tmp_path, "orders"), look_seconds=0.01)
+    watch.start()
+    try:
+        wait_until(lambda: subjects.asked >= 3, 30, "the registry is asked again")
+        assert not book.has_newer
+        subjects.is_away = False
+        wait_until(lambda: book.has_newer and book.away is None, 30, "what the record names is known")
     finally:
         watch.end()
