@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.changed_tables import changed_tables
 from tests.support.worlds.corruptions import Corruption, of_files, of_folders
 from tests.support.worlds.recorded_streams import FORMATS, Moment, Recording, recording
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.enumeration
 
 PHASES = ("k0", "k1", "k2", "k4", "k4 within commit", "k5")
 FAULTS = ("missing", "empty", "cut", "flip", "more bytes", "stale copy", "from another query", "checksum", "deleted", "stray")
-CORRUPTED_BATCHES = (0, 1, 6)
-FEWEST_CASES = 1_200
+CORRUPTED_BATCHES = (0, 1, 6) if LONG_FORM else (0, 6)
+FEWEST_CASES = 1_200 if LONG_FORM else 600
 
 
 @dataclass(frozen=True)
