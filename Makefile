@@ -87,7 +87,7 @@ class-archive: jars ## Create the JVM class archives and missing bytecode once, 
 	@python -m lakebound.local.training_run
 
 ##@ Test
-test: lint-beside-archive test-unit test-enumeration test-real ## Run the tests that need no internet and no hours, also with a real Spark, broker and Airflow
+test: lint-beside-archive test-unit test-real ## Run the tests that need no internet and no hours, also with a real Spark, broker and Airflow
 
 # mypy needs one core for a minute, and so does the application that makes the class archive.
 lint-beside-archive: install
@@ -95,9 +95,9 @@ lint-beside-archive: install
 	  $(MAKE) --no-print-directory class-archive; archive=$$?; \
 	  wait $$lint && exit $$archive
 
-test-unit: install ## Run the tests without a JVM and without Airflow's database
-	@echo "== unit tests"
-	@$(PYTEST_TWICE) -q -m unit -n 2 tests/unit
+test-unit: install ## Run the tests without a JVM and without Airflow's database, and a part of the enumeration
+	@echo "== unit tests, and a part of the crash prefixes and corruptions"
+	@$(PYTEST_TWICE) -q -m "unit or enumeration" -n 2 tests/unit
 
 test-generated: install ## Run the unit tests with generated examples that are new each time (`make test` tries the same ones)
 	@echo "== unit tests with new examples"
@@ -116,9 +116,9 @@ test-changed: class-archive registry-parts lint ## Run lint and the tests that c
 	  echo "== $$(echo "$$tests" | wc -l) files of tests can reach what changed since $(SINCE)"; \
 	  $(PYTEST_TWICE) -m "not enumeration" $$tests -n 4 --dist loadgroup --no-loadscope-reorder --durations=5
 
-test-local: install ## Run the tests with real tables and real processes, without a JVM
+test-local: install ## Run every case of the tests with real tables and processes, without a JVM (`make test` runs a part of them)
 	@echo "== tests with real tables and processes"
-	@pytest -q -m local -n 2 tests/local
+	@LAKEBOUND_CHAOS=full pytest -q -m local -n 2 tests/local
 
 test-pauses: class-archive ## Suspend writers, maintenance and rewinds at every file operation; Spark reads each end state
 	@echo "== every pause; a sample of it is in test-local and test-spark"
@@ -128,9 +128,9 @@ test-pauses: class-archive ## Suspend writers, maintenance and rewinds at every 
 	@LAKEBOUND_PAUSES=full LAKEBOUND_PAUSES_KEPT=$(PAUSES) pytest -q -s tests/spark/test_pauses.py
 	@rm -rf $(PAUSES)
 
-test-enumeration: install ## Run the doctor on every crash prefix and corruption, without a JVM
+test-enumeration: install ## Run the doctor on every crash prefix and corruption, without a JVM (`make test` runs a part of them)
 	@echo "== every crash prefix and corruption"
-	@$(PYTEST_TWICE) -q -m enumeration -n 2 $$(grep -rl --include='test_*.py' mark.enumeration tests/unit)
+	@LAKEBOUND_CHAOS=full pytest -q -m enumeration -n 2 $$(grep -rl --include='test_*.py' mark.enumeration tests/unit)
 
 test-power-cuts: install ## Test every state that a power cut can leave of every kind of work (`make test` tests a sample)
 	@echo "== every state that a power cut may leave"
@@ -150,9 +150,9 @@ test-integration: class-archive registry-parts ## Run every case of the tests wi
 test-edits: class-archive ## Test every edit of a pipeline's YAML on each kind of table: check, start, and the rows that each reader sees (5 minutes)
 	@LAKEBOUND_CHAOS=full pytest -q tests/spark/test_edits.py -n 0
 
-test-airflow: class-archive ## Run the tests with a real Airflow
+test-airflow: class-archive ## Run every test with a real Airflow (`make test` runs a part of them)
 	@echo "== tests with a real Airflow"
-	@pytest -m airflow tests/airflow tests/integration --durations=5
+	@LAKEBOUND_CHAOS=full pytest -m airflow tests/airflow tests/integration --durations=5
 
 test-values: class-archive ## Test every value of every type, with each partitioning, in all three lanes (10 minutes)
 	@LAKEBOUND_VALUES=full pytest -m spark -n 0 -s tests/spark/test_every_value.py --durations=5
