@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.landing.rollup_recorder import Lane
@@ -71,6 +72,7 @@ def ddl(names: Iterable[str]) -> str:
     return ", ".join(f"`{name.replace('`', '``')}` BIGINT" for name in names)
 
 
+@each_value_once
 @pytest.mark.parametrize("transform", [None, same, with_one_more], ids=["plain", "same", "with_one_more"])
 @pytest.mark.parametrize(("way", "names"), WAYS, ids=["direct without escapes", *LANES])
 def test_a_name_lands(

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from tests.support.streams.long_form import LONG_FORM
 
 from lakebound_spark.batch import compiled_plan, kept_plan, local_relation
 from lakebound_spark.batch.compiled_plan import CompiledPlan
@@ -25,6 +26,7 @@ from lakebound_spark.batch.transform import Transform
 
 pytestmark = pytest.mark.spark
 
+MANY = 8_000 if LONG_FORM else 1_000
 NUMBERS = StructType().add("id", "long").add("s", "string")
 COMPILED = {
     "an expression": lambda frame: frame.select("id", F.upper("s").alias("s")),
@@ -178,11 +180,11 @@ def by_spark_of_each(
     return made
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", COMPILED if LONG_FORM else list(COMPILED)[::2])
 def test_projections_and_filters_are_compiled_and_give_what_the_function_gives(session: SparkSession, name: str) -> None:
     transform, compiled = plan_of(session, COMPILED[name])
     assert (compiled is not None) or name == "nothing is left"
-    slices = [rows(first, count) for first, count in ((0, 9), (20, 0), (23, 1), (30, 200), (300, 8_000))]
+    slices = [rows(first, count) for first, count in ((0, 9), (20, 0), (23, 1), (30, 200), (300, MANY))]
     wanted = by_spark_of_each(session, COMPILED[name], slices)
     for number, given in enumerate(slices):
         assert transform(session, given).to_pylist() == wanted[number], number
@@ -253,7 +255,7 @@ def test_what_raises_in_the_middle_leaves_nothing_outside_the_heap(session: Spar
     assert allocator.getAllocatedMemory() == before
 
 
-@pytest.mark.parametrize("expression", MAPS)
+@pytest.mark.parametrize("expression", MAPS if LONG_FORM else MAPS[::3])
 def test_a_record_that_raised_leaves_nothing_to_the_next_slice(session: SparkSession, expression: str) -> None:
     """Spark's builder of maps keeps its keys when one comes twice."""
 

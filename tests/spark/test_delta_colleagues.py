@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import LONG_FORM, each_value_once, only_in_long_form
 from tests.support.tables.delta_colleagues import COLLEAGUES, Colleague, Row, do, files_of, give, id_city, read_all
 from tests.support.tables.local_tables import Lander, draft, landed_twice, lander, pipeline_over, places, rows
 from tests.support.tables.maintained import compaction
@@ -114,6 +114,7 @@ def cell(template: Template, tmp_path: Path) -> Cell:
     return Cell(at, lander(SPEC, at), template)
 
 
+@each_value_once
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_rows_are_right_or_it_is_refused(
     moment: str,
@@ -159,6 +160,7 @@ def test_a_proof_reads_the_rows_that_spark_reads_and_blames_no_work_of_spark(
     assert (look.misread, look.undecided) == ((), ())
 
 
+@only_in_long_form  # shortly: the proof above, of what was renamed and added
 def test_files_that_spark_writes_with_column_mapping_are_read_as_they_were_meant(
     base: Path, pool: ProcessPoolExecutor, tmp_path: Path
 ) -> None:

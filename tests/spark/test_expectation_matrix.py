@@ -169,8 +169,9 @@ def test_one_that_cannot_be_judged_is_a_problem_and_hides_no_other(writing: Spar
     every = [cell for cell in cells(list(JUDGED)) if LONG_FORM or (cell.kind, cell.type) in (*NEVER_JUDGED, *QUANTILES)]
     no = refused(settings, every)
     unfit = [cell for cell in every if cell.label in no and cell.variant == "whole"]
-    unfit = unfit if LONG_FORM else [cell for cell in unfit if cell.case == "met"]
     sound = [cell for cell in every if cell.label not in no and "quantile" in cell.kind]
+    if not LONG_FORM:
+        unfit, sound = [cell for cell in unfit if cell.case == "met"], [cell for cell in sound if cell.variant == "whole"]
     answers = asked(settings, writing, [*unfit, *sound], FEW if LONG_FORM else AT_ONCE)
     assert {cell.case for cell in sound} == {"met", "not_met"}
     for cell in sound:

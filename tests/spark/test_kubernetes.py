@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support.streams.kubernetes_api import KubernetesApi, kubernetes_api
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import OWNER, orders, settings_fixture  # noqa: F401
 
 from lakebound.control.submission import BackendName, read_submission
@@ -97,6 +98,7 @@ def _watch(backend: KubernetesBackend, api: KubernetesApi, settings: Settings) -
     assert not watcher.is_alive(control, recorded)
 
 
+@only_in_long_form  # shortly: a master that refuses, in tests/spark/test_standalone.py
 def test_an_api_server_that_refuses_is_said_and_leaves_no_record(
     backend: KubernetesBackend, api: KubernetesApi, settings: Settings
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_run_plans_does_it_and_reports(spec: PipelineSpec, settings: Settings)
     assert {reading.table: reading.files for reading in read_health_history(control)} == {table.id: 1 for table in spec.tables}
 
 
+@only_in_long_form  # shortly: tests/unit/operations/test_maintenance_run.py, and plans in tests/local/operations
 def test_a_second_run_ends_at_once_and_a_plan_changes_nothing(spec: PipelineSpec, settings: Settings) -> None:
     at, control = places_of(settings, "default"), ControlFolder(settings.home, spec.pipeline)
     small_commits(spec.tables[0], at, 10)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.value_lanes import LaneWorld, Sent
 
 from lakebound.landing.rollup_recorder import Lane
@@ -93,6 +94,7 @@ FUNCTIONS: dict[Transform, Keeps] = {
 }
 
 
+@each_value_once
 @pytest.mark.parametrize("way", ["direct", "driver", "cluster"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_a_batch_is_counted_whatever_spark_makes_of_its_plan(

@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.support.readers.reading_page import FOLDER, PAID, blocks, make_page_tables
+from tests.support.streams.long_form import each_value_once
 from tests.support.streams.spark_conf import source_of
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import (
@@ -121,6 +122,7 @@ CLUSTER = [
 ]
 
 
+@each_value_once
 @pytest.mark.parametrize("with_lists", [True, False], ids=["with lists", "without"])
 @pytest.mark.parametrize("spec", CLUSTER, ids=lambda spec: spec.id)
 def test_files_that_spark_wrote_are_committed_and_read(

@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tests.support.catalogs.postgresql import PASSWORD, USER, PostgreSQL, PostgreSQLProxy
 from tests.support.stores import expected
 from tests.support.stores.redis_server import RedisServer, running_redis
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.transform_worlds import LANES, sent
 from tests.support.tables.value_lanes import IDS, LaneWorld, OneWay, Sent
 
@@ -151,7 +152,7 @@ def fold(records: RECORDS, *, filters: bool) -> dict[str, int]:
     return expected.folded(told)
 
 
-@pytest.mark.parametrize("transform", [identity, filtered_and_joined])
+@pytest.mark.parametrize("transform", [identity, filtered_and_joined] if LONG_FORM else [filtered_and_joined])
 def test_every_lane_deletes_what_a_fold_deletes(
     session: SparkSession, tmp_path: Path, servers: Any, transform: Transform
 ) -> None:
@@ -183,7 +184,7 @@ def test_every_lane_deletes_what_a_fold_deletes(
     assert counts[0] == counts[1] == counts[2]
 
 
-@pytest.mark.parametrize("way", ["driver", "cluster"])
+@pytest.mark.parametrize("way", ["driver", "cluster"] if LONG_FORM else ["cluster"])
 def test_tombstones_that_vanish_between_two_readings_are_not_passed_over(
     session: SparkSession, tmp_path: Path, servers: Any, way: Lane
 ) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.support.streams.long_form import each_value_once
 
 from lakebound.inspection.validation.landed_files import LandedFile
 from lakebound.storage.location import Location
@@ -74,6 +75,7 @@ def both(session: SparkSession, files: list[LandedFile], schema: pa.Schema, *, w
     return [read_files(session, each, schema, Copies(), with_commits=with_commits) for each in (files, unknown)]
 
 
+@each_value_once
 @pytest.mark.parametrize("with_commits", [False, True])
 @pytest.mark.parametrize("is_partitioned", [False, True])
 def test_they_are_the_same(session: SparkSession, tmp_path: Path, is_partitioned: bool, with_commits: bool) -> None:

@@ -7,13 +7,17 @@ from xdist.workermanage import WorkerController
 
 ALONE = ("unit", "local")
 """Folders of tests that share no part."""
+WITHOUT_SESSION = tuple(
+    f"tests/spark/test_{name}.py" for name in ("kubernetes", "maintenance_actions", "maintenance_application", "standalone")
+)
+"""Files whose tests use none of the sessions of their folder: each Spark of theirs is a process of its own."""
 
 
 class SharedParts(LoadScopeScheduling):
     """One process runs a whole file, because its tests share an application; one runs all tests of the one Airflow.
 
     One also runs all that use Spark's sessions: the first tests of a session cost 40 s of CPU, in which its JVM loads and
-    compiles what the later ones need, too.
+    compiles what the later ones need, too. It has most to do, so the files of its folder that use none go to whoever is free.
 
     Unit and local tests go to whoever is free. The last process takes no others as long as there are some: they fill the time
     in which the others wait, and the cores would be idle.
@@ -28,6 +32,8 @@ class SharedParts(LoadScopeScheduling):
         folder = _folder(nodeid)
         if folder in ALONE:
             return nodeid
+        if file in WITHOUT_SESSION:
+            return file
         return folder if folder in ("airflow", "spark") else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:

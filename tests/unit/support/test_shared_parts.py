@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.support.shared_parts import SharedParts
+import pytest
+from tests.support.shared_parts import WITHOUT_SESSION, SharedParts
 from xdist.remote import Producer
 
 TESTS = [
     "tests/airflow/test_a.py::test_one",
     "tests/spark/test_a.py::test_one",
+    "tests/spark/test_standalone.py::test_one",
     "tests/airflow/test_b.py::test_two",
     "tests/chaos/test_c.py::test_one",
     "tests/chaos/test_c.py::test_two",
@@ -64,6 +67,13 @@ def test_the_last_process_begins_with_what_shares_nothing_and_what_shares_a_part
     for part in ("tests/airflow/", "tests/chaos/test_c.py"):
         assert len([one for one in given if any(test.startswith(part) for test in one)]) == 1
     assert sorted(test for one in given for test in one) == sorted(TESTS)
+
+
+@pytest.mark.parametrize("file", WITHOUT_SESSION)
+def test_files_without_a_session_use_none(file: str) -> None:
+    text = (Path(__file__).parents[3] / file).read_text(encoding="utf-8")
+    assert "session: SparkSession" not in text and "both_formats" not in text
+    assert "pool: ProcessPoolExecutor" not in text or "def pool(" in text
 
 
 def test_one_process_runs_all() -> None:
