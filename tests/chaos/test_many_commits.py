@@ -1,6 +1,7 @@
 """Many small commits and then one maintenance run: as few files as there can be, the same rows, and the past is still there.
 
-The short form makes 75 commits to each table, ``make chaos`` 2,000.
+In the long form alone, with 2,000 commits to each table: in the short one ``tests/spark/test_maintenance_actions.py`` has
+fewer, of which one file is left, and ``test_maintenance_application.py`` a whole run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import SCHEMA, genesis, landed_offsets, lander
 from tests.support.tables.maintained import content, live_files_of, maintained_pipeline, maintained_settings
@@ -29,10 +30,9 @@ from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import open_table
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800), only_in_long_form]
 
-COMMITS = 2000 if LONG_FORM else 75
-"""In each partition of the Delta table still more small files than maintenance leaves alone."""
+COMMITS = 2000
 CITIES = 3
 IDEAL_FILES = {"delta:shop.orders": CITIES, "iceberg:shop.orders": 1}
 """One per partition: all of it is far below the size of one file."""

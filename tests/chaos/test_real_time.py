@@ -1,7 +1,7 @@
 """Topics in real time beside tables: killed within an epoch, then all in batches, then in real time again.
 
-The long form ends gracefully in real time before the batches, too; shortly, that this sends nothing twice is in
-tests/integration/test_feature_patterns.py.
+The long form ends gracefully in real time before the batches, too, and kills between the entries of two topics; shortly, a kill
+where one of two topics has the rows is in ``test_rounds.py``.
 
 No row is lost. The topics are judged by a consumer that knows nothing of Lakebound, by the source positions: in real time a row
 may come twice, and only a row of the time after the last entry before a kill; what is sent in batches comes once. The tables
@@ -137,6 +137,7 @@ def test_the_freshness_changes_forth_and_back_under_load(scene: Scene, starter: 
     judge(scene, killed, before, [None, "at_least_once", "at_least_once"])
 
 
+@only_in_long_form
 def test_killed_between_the_entries_of_two_topics_each_goes_on_from_its_own(
     scene: Scene, starter: Applications, topic: TopicMaker
 ) -> None:

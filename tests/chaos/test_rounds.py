@@ -1,8 +1,8 @@
 """A pipeline of topics at `0ms`: what comes while a batch lands has rounds of its own, which Spark does not plan.
 
 It is killed before and within rounds, and gets records that the driver leaves to Spark. The topics are judged by a consumer
-with ``read_committed`` that knows nothing of Lakebound. The short form kills in Spark's cluster lane, too, where the
-table alone is committed, and once in a round: within its second transaction, where the first topic has it.
+with ``read_committed`` that knows nothing of Lakebound. The short form kills once, in a round: within its second transaction,
+where the first topic has it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, Load
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import LONG_FORM
-from tests.support.streams.pipelines import Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.topics.proving import assert_topics_and_their_proof
 
 from lakebound.landing.trace import read_spans
@@ -34,11 +34,6 @@ KILLS = (
     "kill@after_commit/topic#29,hold@before_commit/topic#30",
 )
 """Before a round lands; within its transaction; where one of two topics has it. Of a batch of Spark's there are two of each."""
-LONG: tuple[tuple[Lane, str], ...] = tuple(("direct", rules) for rules in KILLS)
-SHORT: tuple[tuple[Lane, str], ...] = (
-    ("cluster", "kill@after_commit/delta#2,hold@before_commit/topic#3,hold@before_commit/topic#4"),
-    ("direct", KILLS[1]),
-)
 BESIDE: dict[str, tuple[Any, ...]] = {"two tables": ("delta", "iceberg"), "nothing": ()}
 
 
@@ -53,8 +48,8 @@ def test_each_row_is_there_once_whatever_ends_a_round(tmp_path: Path, broker: Br
     producer = JournalingProducer(pipeline.settings.kafka, journal)
     with applications() as starter:
         with Load(producer, source, PER_SECOND):
-            for lane, rules in LONG if LONG_FORM else SHORT:
-                starter.start(pipeline.with_lane(lane), faults=rules).wait_killed(rules)
+            for rules in KILLS if LONG_FORM else KILLS[1:2]:
+                starter.start(pipeline, faults=rules).wait_killed(rules)
             last = starter.start(replace(pipeline, trace=True))
             last.wait_for(lambda: len(batches_with_rounds(pipeline, last.app_id)) > 1, 60, "two batches of Spark's with rounds")
         for _ in range(2 * MOST_BAD + 2):

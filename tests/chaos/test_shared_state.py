@@ -1,4 +1,8 @@
-"""Machines that share nothing but a bucket: one dies, another takes over, a third commands; the store fails and goes away."""
+"""Machines that share nothing but a bucket: one dies, another takes over, a third commands; the store fails and goes away.
+
+In the long form alone: in the short one ``tests/local/control/test_machines.py`` does so with an application in small, which
+has the real lease, signs of life and commits.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
 from tests.support.state.machines import Machine
 from tests.support.state.shared import tell_state
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.stored import stored
 from tests.support.waiting import wait_until
@@ -24,7 +28,7 @@ from lakebound.control.lease import read_lease
 from lakebound.control.progress import read_progress
 from lakebound.local.broker import Broker
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1800), only_in_long_form]
 
 PER_SECOND = 200
 TTL_SECONDS = 6.0
@@ -70,11 +74,10 @@ def test_a_machine_dies_and_another_takes_over(pipeline: Pipeline, machines: lis
             second.run("run", "events", "--detach")
             await_landing(pipeline, 2)
             assert [one["kind"] for one in third.ask("incidents", "events")] == ["unclean_end"]
-            if LONG_FORM:
-                pass_through_faults(pipeline, s3_server)
-                be_without_state(pipeline, second, third, s3_server)
-                assert third.ask("doctor", "events", code=0)
-                assert "running" in third.run("status", "events")
+            pass_through_faults(pipeline, s3_server)
+            be_without_state(pipeline, second, third, s3_server)
+            assert third.ask("doctor", "events", code=0)
+            assert "running" in third.run("status", "events")
         wait_until(lambda: has_landed(pipeline, journal), START_SECONDS, "all that was sent")
         stopped = third.ask("control", "events", "stop", "--reason", "the test is over")
         assert stopped["state"] == "met"

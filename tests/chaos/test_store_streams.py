@@ -1,6 +1,9 @@
 """A pipeline with a table, rows in PostgreSQL and counters in Redis, killed within and between their commits.
 
 The stores are judged by what the broker acknowledged, by clients that know nothing of Lakebound.
+
+In the long form alone: in the short one ``tests/integration/test_store_tombstones.py`` kills an application between the commits
+of two stores, and builds them again; counters are killed at each step in ``tests/integration/test_store_targets.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.stores.expected import counts_in_redis
 from tests.support.stores.redis_server import running_redis
 from tests.support.streams.applications import applications
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import make_pipeline
 
 from lakebound.inspection.doctor.pipeline.collect import read_pipeline_facts
@@ -32,14 +35,14 @@ from lakebound.local.broker import Broker
 from lakebound.operations.recovery.store_rebuild import apply_store_rebuild, collect_store, plan_store_rebuild
 from lakebound.spec.connection import ConnectionSpec
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200), only_in_long_form]
 
 SECRET = "LAKEBOUND_SECRET_OF_STORES"
 SCHEMA = "card STRING, number BIGINT NOT NULL, amount BIGINT, paid_at TIMESTAMP NOT NULL"
 CARDS = 40
 BAD_EVERY = 50
 BETWEEN = "kill@store_rows_sent/redis#4,hold@store_ledger_sent/postgres#4"
-"""Redis has it, and PostgreSQL's transaction is open with all that it shall have: the short form's one kill."""
+"""Redis has it, and PostgreSQL's transaction is open with all that it shall have."""
 KILLS = (BETWEEN, "kill@store_rows_sent/redis#4,hold@store_begun/postgres#4", "kill@store_ledger_sent/postgres#3")
 
 
@@ -99,7 +102,7 @@ def test_a_table_and_two_stores_of_one_pipeline_get_each_record_once(
         )
         payments = Payments(broker.bootstrap_servers, source)
         payments.start()
-        for rules in KILLS if LONG_FORM else (BETWEEN,):
+        for rules in KILLS:
             starter.start(pipeline, faults=rules).wait_killed(rules)
         last = starter.start(pipeline)
         sent = payments.end()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.kafka.makers import BrokerMaker, TopicMaker, topic_maker
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.waiting import wait_until
 
 from lakebound.local.broker import Broker
@@ -73,6 +74,7 @@ def test_records_for_a_topic_that_is_not_there_are_an_error(broker: Broker) -> N
         produce(config, [Feed("orders", 10, topic="nobody-made-this", count=3)], seconds=5)
 
 
+@only_in_long_form  # shortly: test_a_record_acknowledged_before_a_crash_is_there_after_it in test_embedded_broker.py
 def test_a_crash_of_the_broker_loses_and_doubles_nothing(new_broker: BrokerMaker, tmp_path: Path) -> None:
     broker = new_broker()
     name = topic_maker(broker.bootstrap_servers)("orders")

@@ -1,22 +1,32 @@
-"""The embedded services together: up, used, down, and nothing is left."""
+"""The embedded services together: up, used, down, and nothing is left.
+
+In the short form a server of files stands in for Airflow's process, and no DAG runs: ``tests/airflow`` starts, uses and ends a
+real one in the same way. ``make test-airflow`` starts a real one here, too.
+"""
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.airflow.run_views import wait_run, xcoms
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.waiting import HANGS_SECONDS, wait_until
 
-from lakebound.control.ports import free_port, is_open
-from lakebound.control.processes import members
+from lakebound.control import processes
+from lakebound.control.ports import LOOPBACK, free_port, is_open
+from lakebound.control.processes import ProcessRecord, members
+from lakebound.local import airflow as airflow_process
 from lakebound.local import stack
 from lakebound.local.airflow import Airflow
+from lakebound.local.ports_file import read_ports
 from lakebound.settings import Settings, load_settings
 
 pytestmark = pytest.mark.airflow
@@ -49,6 +59,23 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     stack.broker_of(own).kill()
 
 
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the short form, what listens on Airflow's port is no Airflow."""
+    if LONG_FORM:
+        return
+    real = processes.start
+
+    def start(name: str, command: Sequence[str], log: Path, *more: Any, **named: Any) -> ProcessRecord:
+        if name == "Airflow":
+            ports = read_ports(named["folder"] / "ports.json") or pytest.fail("no ports were chosen")
+            command = [sys.executable, "-m", "http.server", "--bind", LOOPBACK, str(ports["api"])]
+        return real(name, command, log, *more, **named)
+
+    monkeypatch.setattr(airflow_process.processes, "start", start)
+    monkeypatch.setattr(Airflow, "wait_ready", lambda found: wait_until(found._accepts, HANGS_SECONDS, "its port"))
+
+
 def test_up_serves_and_down_leaves_nothing(settings: Settings) -> None:
     said: list[str] = []
     with socket.socket() as stranger:
@@ -66,7 +93,8 @@ def test_up_serves_and_down_leaves_nothing(settings: Settings) -> None:
     airflow, broker = stack.airflow_of(settings), stack.broker_of(settings)
     assert services.airflow_password_file.stat().st_mode & 0o077 == 0
     assert airflow.password not in airflow.log.read_text()
-    run_a_dag(airflow)
+    if LONG_FORM:
+        run_a_dag(airflow)
     assert [(service.name, service.running) for service in stack.status(settings)] == [("kafka", True), ("airflow", True)]
     assert stack.up(settings, said.append) == services, "what runs is left alone"
 

@@ -1,6 +1,7 @@
 """Rows are erased beside a running application under load, by the commands that a person types; they never land again.
 
-In a bucket, with the Iceberg table behind a REST catalog; on a disk in the long form (shortly: tests/local/operations).
+In a bucket, with the Iceberg table behind a REST catalog, and on a disk. In the long form alone: in the short one
+tests/local/operations/test_erase.py has a stream in small that goes on beside an erasure, and after it.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from tests.support.streams.pipelines import ANY_LANE, Pipeline, make_pipeline
 
 from lakebound.local.broker import Broker
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, only_in_long_form]
 
 PER_SECOND = 100
 MOST_EVENTS = 100_000
 WHERE = "id % 3 = 1"
 
 
-@pytest.fixture(params=["bucket", pytest.param("disk", marks=only_in_long_form)])
+@pytest.fixture(params=["bucket", "disk"])
 def pipeline(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -1,8 +1,8 @@
 """The feature patterns: from one function the same rows in a topic in real time, in tables beside it, and in batches of both.
 
 What the rows must be is computed here, and judged by the oracle. That a batch of the function's own gives them, too, is tested
-in tests/spark/test_ready_transforms.py. So the short form leaves out the pipeline's batches; from real time to batches and back
-a pipeline goes in tests/chaos/test_real_time.py.
+in tests/spark/test_ready_transforms.py. In the long form alone: in the short one tests/spark/test_real_time_rows.py has what a
+function makes in real time, and a pipeline goes from real time to batches and back in tests/chaos/test_real_time.py.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tests.support.kafka.journal import Journal, row_hash
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer, as_json
 from tests.support.streams.applications import applications
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import assert_exactly_once, make_pipeline
 from tests.support.topics.reading import read_committed
 
 from lakebound.local.broker import Broker
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, only_in_long_form]
 
 SCHEMA = "event_id STRING NOT NULL, device STRING, value DOUBLE, kind STRING, pad STRING"
 KNOWN_DEVICES = 8
@@ -69,8 +69,8 @@ def write_devices(home: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "rows_of", "columns"),
     [
-        pytest.param("encode", encoded, ("part",), marks=only_in_long_form),
-        pytest.param("enrich", enriched, ("site", "model")),
+        ("encode", encoded, ("part",)),
+        ("enrich", enriched, ("site", "model")),
     ],
 )
 def test_a_pattern_gives_the_same_rows_in_real_time_in_tables_and_in_batches(
@@ -106,10 +106,9 @@ def test_a_pattern_gives_the_same_rows_in_real_time_in_tables_and_in_batches(
         send(range(200, 400))
         both.wait_landed(journal.ends())
         assert both.stop().verdict == "stopped", both
-        if LONG_FORM:
-            send(range(400, 500))
-            in_batches = starter.start(replace(pipeline, spec=pipeline.spec.model_copy(update={"freshness": "available_now"})))
-            assert in_batches.ended().verdict == "completed", in_batches
+        send(range(400, 500))
+        in_batches = starter.start(replace(pipeline, spec=pipeline.spec.model_copy(update={"freshness": "available_now"})))
+        assert in_batches.ended().verdict == "completed", in_batches
 
     assert_exactly_once(pipeline, journal)
     nothing = dict.fromkeys((*reading(0), *columns))

@@ -51,9 +51,9 @@ PASSWORD = "Xk4-password-that-stands-nowhere-\"'\\$;"
 CLIENT_SECRET = "Qz7-client-secret-that-stands-nowhere"
 KEY_PASSWORD = "Vt2-key-password-that-stands-nowhere"
 LOGINS = ("certificate", "password", "token")
-LANDING = LOGINS if LONG_FORM else ("certificate", "token")
+LANDING = LOGINS if LONG_FORM else ("token",)
 """Each is an application, which reads by both engines. In the short form the driver's clients try every login, and Spark's own
-reader a certificate and a token here, a password in tests/integration/test_outages.py."""
+reader a token."""
 LIMITED = ("password", "the user password") if LONG_FORM else ("token", "the client token")
 """Whose right is taken away, and how an error calls them."""
 SHORT_SECONDS = 3.0

@@ -1,6 +1,6 @@
 """A pipeline that gets a key and headers later, in each lane: from a real broker, through quarantine and its replay.
 
-The short form leaves out the lane in which Spark reads and the driver writes: tests/spark/test_keys_and_headers.py has it, too.
+The short form leaves out the lanes in which Spark reads: tests/spark/test_keys_and_headers.py has them, too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def quarantined(pipeline: Pipeline) -> dict[int, tuple[str, Sent]]:
     }
 
 
-@pytest.mark.parametrize("lane", ["direct", pytest.param("driver", marks=only_in_long_form), "cluster"])
+@pytest.mark.parametrize("lane", ["direct", *(pytest.param(lane, marks=only_in_long_form) for lane in ("driver", "cluster"))])
 def test_a_key_and_headers_that_come_later_land_and_quarantine_keeps_those_of_before(
     broker: Broker, topic: TopicMaker, tmp_path: Path, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from tests.support.live_processes import asked_of_each, family_of
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.exposure import UI_PAGES, command_lines, files_with, ui_pages
 from tests.support.streams.landing_transforms import expected_tag_rows
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import TAG_ROWS, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.crash_loop import read_crash_loop
@@ -30,6 +30,7 @@ PASSWORD = f"{SECRET} pässwörd€𝄞\"'\\n$;"
 """With what JAAS, properties and JSON each quote in another way."""
 
 
+@only_in_long_form  # shortly: a broker that is away in test_on_call.py, secrets in test_kafka_logins.py
 def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_stands_nowhere(
     tmp_path: Path, new_broker: BrokerMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,12 +50,11 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
         send_events(producer, name, range(500))
         application.wait_landed(journal.ends())
 
-        if LONG_FORM:  # shortly: test_a_broker_that_goes_away_is_told_and_so_is_its_return in test_on_call.py
-            own.kill()
-            application.wait_for(lambda: _is_waiting(application), 90, "the application noticing the outage")
-            own.start()
-            send_events(producer, name, range(500, 1000))
-            application.wait_landed(journal.ends())
+        own.kill()
+        application.wait_for(lambda: _is_waiting(application), 90, "the application noticing the outage")
+        own.start()
+        send_events(producer, name, range(500, 1000))
+        application.wait_landed(journal.ends())
 
         pages = list(ui_pages(application))
         arguments = command_lines(application)
@@ -68,9 +68,8 @@ def test_broker_killed_and_restarted_before_and_during_starts_and_the_password_s
 
         own.kill()
         strict = pipeline.with_limits(max_failed_starts=1, outage_seconds=1)
-        if LONG_FORM:  # shortly: what counts as a failed start, in tests/local/inspection/test_doctor_pipeline.py
-            failed = starter.start(strict).ended()
-            assert (failed.verdict, failed.error_class, failed.is_outage) == ("failed", "BrokerUnavailableError", True), failed
+        failed = starter.start(strict).ended()
+        assert (failed.verdict, failed.error_class, failed.is_outage) == ("failed", "BrokerUnavailableError", True), failed
         # One failed start is all that it may have: the next would be refused, if an outage counted.
         patient = starter.start(strict.with_limits(outage_seconds=120))
         patient.wait_for(lambda: _is_waiting(patient), 90, "the application waiting for a broker that is away")

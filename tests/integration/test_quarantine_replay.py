@@ -1,6 +1,7 @@
-"""Quarantined records, half of which a new schema fixes, beside the running stream; the release is killed on its way.
+"""Quarantined records, half of which a new schema fixes, beside the running stream; the release is tried, killed and repeated.
 
-The long form (LAKEBOUND_CHAOS=full) has 10,000 of them, tries the release before, is killed once more, and repeats it.
+In the long form alone: in the short one test_keys_and_headers.py releases records beside what landed, test_replay.py kills a
+backfill, which lands in the same way, and tests/local/operations has trials, and rows that decide what is still to be landed.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from tests.support.kafka.producing import JournalingProducer, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.command_line import answer, environment_of, killed
 from tests.support.streams.landing_transforms import expected_tag_rows
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import TAG_ROWS, Pipeline, make_pipeline
 
 from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, only_in_long_form]
 
-FIXED, HOPELESS, GOOD, CHUNK = (5_000, 5_000, 500, 4_000) if LONG_FORM else (400, 400, 50, 400)
+FIXED, HOPELESS, GOOD, CHUNK = 5_000, 5_000, 500, 4_000
 PARTITIONS = 4
 """The held records are spread evenly over them: a release takes a share of each in a piece."""
-KILLS = ("kill@after_data_files#1", "kill@after_commit/delta#2") if LONG_FORM else ("kill@after_commit/delta#1",)
+KILLS = ("kill@after_data_files#1", "kill@after_commit/delta#2")
 """The last of them leaves a piece of the Iceberg table's alone, and a further piece of both."""
 STRICT = "id BIGINT NOT NULL, body STRING NOT NULL, amount DOUBLE NOT NULL, tags ARRAY<STRING>"
 MILD = STRICT.replace("amount DOUBLE NOT NULL", "amount DOUBLE")
@@ -120,10 +121,9 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     before = scene.answer()
     assert counts(before) == {"missing_field": (FIXED, FIXED), "malformed_json": (HOPELESS, HOPELESS)}
     verdicts = {"missing_field": {"fit": FIXED, "stay": 0}, "malformed_json": {"fit": 0, "stay": HOPELESS}}
-    if LONG_FORM:  # shortly, a trial without Spark: tests/local/operations/test_release_landing.py
-        trial = scene.answer("--replay", "--plan")["result"]
-        assert trial["verdicts"] == verdicts
-        assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
+    trial = scene.answer("--replay", "--plan")["result"]
+    assert trial["verdicts"] == verdicts
+    assert trial["tables"] == {} and scene.judge(), "a trial lands nothing"
 
     for rules in KILLS:
         scene.send_good(range(200_000 + len(rules), 200_000 + len(rules) + 50))
@@ -137,9 +137,8 @@ def test_exactly_what_the_new_schema_fixes_lands_and_once(scene: Scene) -> None:
     landed = {table: found["rows"] for table, found in done["tables"].items()}
     assert 0 < landed["delta:events"] < landed["iceberg:events"], "not killed between the commits of the two tables"
 
-    if LONG_FORM:  # that rows decide what is still to be landed: tests/local/operations/test_quarantine_release.py
-        again = scene.answer("--replay")["result"]
-        assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
+    again = scene.answer("--replay")["result"]
+    assert (again["state"], again["tables"], again["landed"]) == ("completed", {}, 0)
     assert counts(scene.answer()) == {"missing_field": (FIXED, 0), "malformed_json": (HOPELESS, HOPELESS)}
 
     scene.application.wait_landed(scene.landed.ends())

@@ -1,6 +1,7 @@
-"""Topics whose keys have schemas: what Confluent's serialisers write lands in each lane, through new versions and a kill.
+"""Topics whose keys have schemas: what Confluent's serialiser writes lands in each lane, through new versions and a kill.
 
-Keys with a JSON Schema: test_registered_schemas.py.
+The short form leaves out the kill, which test_registered_schemas.py has, and the lanes: there executors read values with a
+registry.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.support.formats.protobuf import message_class
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.applications import applications
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
-from tests.support.streams.pipelines import ANY_LANE, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.long_form import only_in_long_form
+from tests.support.streams.pipelines import ANY_LANE, LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
 
@@ -52,49 +51,23 @@ def serialiser(registry: SchemaRegistry, topic: str, field: MessageField, schema
     return serialise
 
 
-def protobuf_serialiser(registry: SchemaRegistry, topic: str, field: MessageField, fields: str) -> Serialise:
-    """Return the same for messages with these fields, whose schema Confluent's serialiser registers."""
-    kind = message_class(f'syntax = "proto3"; package shop; message Key {{ {fields} }}', "shop.Key")
-    write = ProtobufSerializer(kind, registry.client(), {"use.deprecated.format": False})
-    context = SerializationContext(topic, field)
-
-    def serialise(value: Any) -> bytes:
-        content = write(kind(**value), context)
-        assert isinstance(content, bytes)
-        return content
-
-    return serialise
-
-
-def key_serialisers(form: str, registry: SchemaRegistry, topic: str) -> tuple[Serialise, Callable[[], Serialise]]:
-    """Return what writes keys with an id, and what begins to write those that have a region, too."""
-    if form == "avro":
-        old = serialiser(registry, topic, MessageField.KEY, record("Key", ID))
-        return old, lambda: serialiser(registry, topic, MessageField.KEY, record("Key", ID, REGION))
-    old = protobuf_serialiser(registry, topic, MessageField.KEY, "int64 id = 1;")
-    return old, lambda: protobuf_serialiser(registry, topic, MessageField.KEY, "int64 id = 1; string region = 2;")
-
-
 def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
     (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
     (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url}}}))
     return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
 
 
-@pytest.mark.parametrize(
-    ("lane", "form"), [("direct", "avro"), pytest.param("driver", "avro", marks=only_in_long_form), ("cluster", "protobuf")]
-)
+@only_in_long_form
+@pytest.mark.parametrize("lane", ["direct", *LANES])
 def test_keys_of_newer_versions_land_through_a_kill_and_bad_ones_go_to_quarantine(
-    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, lane: Lane, form: str
+    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, lane: Lane
 ) -> None:
     name, journal = topic("keyed"), Journal()
     producer = JournalingProducer(broker.bootstrap_servers, journal)
-    value, key = {"format": "json", "schema": "v INT"}, {"format": form, "registry": "shop"}
+    value, key = {"format": "json", "schema": "v INT"}, {"format": "avro", "registry": "shop"}
     plain = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=lane, freshness="200ms", value=value, key=key)
     pipeline = registered(plain, schema_registry.url, tmp_path)
-    old, newer = key_serialisers(form, schema_registry, name)
-    # An older producer goes on: the new field has Avro's default, or Protobuf's.
-    default = {"avro": "none", "protobuf": ""}[form]
+    old = serialiser(schema_registry, name, MessageField.KEY, record("Key", ID))
 
     def send(numbers: range, serialise: Serialise, made: Callable[[int], Row], landed: Callable[[int], Row]) -> None:
         for number in numbers:
@@ -103,17 +76,16 @@ def test_keys_of_newer_versions_land_through_a_kill_and_bad_ones_go_to_quarantin
         producer.flush()
 
     send(range(100), old, lambda number: {"id": number}, lambda number: {"id": number, "region": None})
-    is_killed = LONG_FORM or lane == "direct"
     with applications() as starter:
-        application = starter.start(pipeline, own_jvm=is_killed)
+        application = starter.start(pipeline, own_jvm=True)
         application.wait_landed(journal.ends())
-        new = newer()
+        new = serialiser(schema_registry, name, MessageField.KEY, record("Key", ID, REGION))
         send(range(100, 200), new, lambda number: {"id": number, "region": "eu"}, lambda number: {"id": number, "region": "eu"})
-        if is_killed:
-            application.kill()
-            application = starter.start(pipeline)
+        application.kill()
+        application = starter.start(pipeline)
+        # An older producer goes on: by Avro's resolution the new field has its default.
         application.wait_landed(journal.ends())
-        send(range(200, 250), old, lambda number: {"id": number}, lambda number: {"id": number, "region": default})
+        send(range(200, 250), old, lambda number: {"id": number}, lambda number: {"id": number, "region": "none"})
         producer.send(name, b'{"v": 1}', key=None, rows=[{"key": None, "v": 1}])
         for bad in (b"plain", b"", b"\0\0\x0f\xff\xff\x02", new({"id": 1, "region": "eu"})[:-1]):
             producer.send(name, b'{"v": 2}', key=bad)
@@ -123,7 +95,7 @@ def test_keys_of_newer_versions_land_through_a_kill_and_bad_ones_go_to_quarantin
     assert_exactly_once(pipeline, journal)
     bad_rows = pipeline.read(pipeline.spec.quarantine_table).to_pylist()
     reasons = [row["reason"] for row in sorted(bad_rows, key=lambda row: row["_kafka"]["offset"])]
-    assert sorted(reasons) == sorted(["no_schema_id", "no_schema_id", "schema_does_not_fit", f"malformed_{form}"])
+    assert sorted(reasons) == sorted(["no_schema_id", "no_schema_id", "schema_does_not_fit", "malformed_avro"])
     assert all(row["error"].startswith("key: ") for row in bad_rows)
 
 

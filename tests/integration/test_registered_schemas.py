@@ -16,14 +16,14 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.support.kafka.journal import Acknowledged, Journal, row_hashes, value_hash
+from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer
-from tests.support.kafka.raw_headers import send_with_header
 from tests.support.registry.front import front_of
 from tests.support.registry.said_answers import Said, answering
 from tests.support.registry.server import SchemaRegistry
-from tests.support.streams.applications import RunningApplication, applications
+from tests.support.streams.applications import applications
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Lane, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.worlds.said_findings import read_findings
 
@@ -45,13 +45,7 @@ class Writer:
     producer: JournalingProducer
     topic: str
 
-    def send(
-        self,
-        numbers: range,
-        fields: Sequence[Mapping[str, Any]],
-        row: Callable[[int], Mapping[str, Any]] | None,
-        partition: int | None = None,
-    ) -> None:
+    def send(self, numbers: range, fields: Sequence[Mapping[str, Any]], row: Callable[[int], Mapping[str, Any]] | None) -> None:
         """Send records of a schema with these fields; ``row`` is what the tables get of each, None: they go to quarantine."""
         schema = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": list(fields)})
         serialise = AvroSerializer(self.registry.client(), schema)
@@ -60,27 +54,14 @@ class Writer:
         for number in numbers:
             value = {"id": number, "city": f"c{number}" if row else number, "note": f"n{number}"}
             content = serialise({name: value[name] for name in names}, context)
-            self.producer.send(self.topic, content, rows=[dict(row(number))] if row else [], partition=partition)
+            self.producer.send(self.topic, content, rows=[dict(row(number))] if row else [])
         self.producer.flush()
 
 
-def registered(pipeline: Pipeline, url: str, folder: Path, **login: Any) -> Pipeline:
+def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
     (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
-    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url, **login}}}))
+    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url}}}))
     return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
-
-
-def send_strange_header(broker: Broker, journal: Journal, writer: Writer) -> None:
-    """Send a good record with a header whose name is not UTF-8, as no client of Python reads it."""
-    schema = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": FIELDS})
-    value = AvroSerializer(writer.registry.client(), schema)(
-        {"id": 7, "city": "strange"}, SerializationContext(writer.topic, MessageField.VALUE)
-    )
-    assert value is not None
-    offset = journal.ends()[writer.topic].get(0, 0)
-    send_with_header(broker.bootstrap_servers, writer.topic, 0, value, b"\xffname", b"content")
-    place = (writer.topic, 0, offset)
-    journal.write([Acknowledged(place, value_hash(value), "table", row_hashes([{"id": 7, "city": "strange"}]))])
 
 
 def first_is_noted(pipeline: Pipeline) -> bool:
@@ -90,13 +71,7 @@ def first_is_noted(pipeline: Pipeline) -> bool:
     return record is not None and any(subject in line for line in told_schemas(record.parts))
 
 
-def is_missing_a_schema(application: RunningApplication) -> bool:
-    """Whether its progress says that a registry was asked in vain."""
-    progress = application.progress
-    return progress is not None and "no answer from the schema registry 'shop'" in (progress.last_failure or "")
-
-
-@pytest.mark.parametrize("lane", [ANY_LANE, "cluster"])
+@pytest.mark.parametrize("lane", [pytest.param(ANY_LANE, marks=only_in_long_form), "cluster"])
 def test_a_newer_version_lands_without_a_restart(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, lane: Lane
 ) -> None:
@@ -141,7 +116,6 @@ def test_a_version_that_does_not_fit_and_random_bytes_go_to_quarantine(
             producer.send(name, b"\0" + (1_000_000 + number).to_bytes(4, "big") + b"abc")
             producer.send(name, b"{}")
         producer.flush()
-        send_strange_header(broker, journal, writer)
         writer.send(range(150, 200), FIELDS, lambda number: {"id": number, "city": f"c{number}"})
         application.wait_landed(journal.ends())
         assert application.stop().verdict == "stopped"
@@ -155,17 +129,12 @@ def test_a_version_that_does_not_fit_and_random_bytes_go_to_quarantine(
 def test_a_registry_that_is_away_delays_new_schemas_alone_and_a_kill_loses_nothing(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
 ) -> None:
-    name, journal = topic("registered", partitions=2), Journal()
+    name, journal = topic("registered"), Journal()
     writer = Writer(schema_registry, JournalingProducer(broker.bootstrap_servers, journal), name)
     plain = make_pipeline(
         tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
     )
-
-    def old(number: int) -> Mapping[str, Any]:
-        return {"id": number, "city": f"c{number}", "note": None}
-
-    writer.send(range(50), FIELDS, old, partition=0)
-    writer.send(range(50, 100), FIELDS, old, partition=1)
+    writer.send(range(100), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
     with front_of(schema_registry) as front, applications() as starter:
         pipeline = registered(plain, front.url, tmp_path)
         first = starter.start(pipeline, own_jvm=True)
@@ -173,66 +142,22 @@ def test_a_registry_that_is_away_delays_new_schemas_alone_and_a_kill_loses_nothi
         front.is_away = True
         first.kill()
         # What was used is kept with the state: the next application starts without the registry.
-        writer.send(range(100, 200), FIELDS, old, partition=0)
+        writer.send(range(100, 200), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
         second = starter.start(pipeline)
         second.wait_landed(journal.ends())
-        until = journal.ends()[name][0]
-        writer.send(
-            range(200, 300),
-            [*FIELDS, NOTE],
-            lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"},
-            partition=0,
+        writer.send(range(200, 300), [*FIELDS, NOTE], lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"})
+        second.wait_for(
+            lambda: "no answer from the schema registry" in second.log.read_text(),
+            60,
+            "the registry is asked for the new schema",
         )
-        # Each partition lands up to the first record of the new schema; the other one has none, and goes on.
-        for numbers in (range(300, 350), range(350, 400)):
-            writer.send(numbers, FIELDS, old, partition=1)
-            second.wait_landed({name: {0: until, 1: journal.ends()[name][1]}})
-        second.wait_for(lambda: is_missing_a_schema(second), 60, "the progress says that the registry is waited for")
-        assert second.progress is not None and second.progress.high_water_marks[name][0] == until
         front.is_away = False
         second.wait_landed(journal.ends())
-        second.wait_for(lambda: not is_missing_a_schema(second), 30, "the progress says that nothing is missing")
         assert second.stop().verdict == "stopped"
     assert_exactly_once(pipeline, journal)
 
 
-def test_a_registry_may_be_slow_or_empty_and_a_wrong_password_ends_the_stream_by_name(
-    broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, journal = topic("registered"), Journal()
-    writer = Writer(schema_registry, JournalingProducer(broker.bootstrap_servers, journal), name)
-    plain = make_pipeline(
-        tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value={"format": "avro", "registry": "shop"}
-    )
-    monkeypatch.setenv("LAKEBOUND_SECRET_SHOP", "hunter2")
-    writer.send(range(50), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": None})
-    with front_of(schema_registry) as front, applications() as starter:
-        front.login = "ada:hunter2"
-        pipeline = registered(plain, front.url, tmp_path, username="ada", password={"env": "LAKEBOUND_SECRET_SHOP"})
-        first = starter.start(pipeline)
-        first.wait_landed(journal.ends())
-        front.delay_seconds = 0.5
-        writer.send(range(50, 100), [*FIELDS, NOTE], lambda number: {"id": number, "city": f"c{number}", "note": f"n{number}"})
-        first.wait_landed(journal.ends())
-        # A record of a schema that nobody has makes the stream ask; what was used before is read on.
-        front.delay_seconds, front.is_empty = 0.0, True
-        writer.producer.send(name, b"\0\0\x0f\xff\xff\x02")
-        writer.send(range(100, 150), FIELDS, lambda number: {"id": number, "city": f"c{number}", "note": "none"})
-        first.wait_landed(journal.ends())
-        front.is_empty, front.login = False, "ada:another"
-        writer.send(range(150, 200), [FIELDS[0], NOTE], lambda number: {"id": number, "city": None, "note": f"n{number}"})
-        for outcome in (first.ended(), starter.start(pipeline).ended()):
-            assert outcome.verdict == "refused" and "no login to the schema registry 'shop'" in outcome.reason, outcome
-            assert "check username and password" in outcome.reason and "hunter2" not in outcome.reason
-        front.login = "ada:hunter2"
-        last = starter.start(pipeline)
-        last.wait_landed(journal.ends())
-        assert last.stop().verdict == "stopped"
-    assert_exactly_once(pipeline, journal)
-    assert "hunter2" not in first.log.read_text() + last.log.read_text()
-
-
-@pytest.mark.parametrize("known_by", ["the state", "the tables alone"])
+@pytest.mark.parametrize("known_by", [pytest.param("the state", marks=only_in_long_form), "the tables alone"])
 def test_an_id_that_means_another_schema_now_is_no_longer_read(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, known_by: str
 ) -> None:
@@ -313,7 +238,7 @@ def test_values_of_a_schema_file_land_by_executors_too(broker: Broker, topic: To
     assert_exactly_once(pipeline, journal)
 
 
-def test_keys_and_values_with_a_json_schema_and_a_reference_follow_the_registry(
+def test_json_with_a_json_schema_and_a_reference_follows_the_registry(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path
 ) -> None:
     name, journal = topic("registered"), Journal()
@@ -324,24 +249,24 @@ def test_keys_and_values_with_a_json_schema_and_a_reference_follow_the_registry(
     schema_registry.client().register_schema(subject, Schema(json.dumps(place), "JSON"))
     old = {"id": {"type": "integer"}, "place": {"$ref": "place.json"}, "at": {"type": "string", "format": "date"}}
 
-    def serialise_key(more: Mapping[str, Any]) -> Callable[[Any], bytes | None]:
-        text = json.dumps({"title": "Key", "type": "object", "properties": {"shop": {"type": "integer"}, **more}})
-        write = JSONSerializer(text, schema_registry.client(), conf={"validate": False})
-        return lambda value: write(value, SerializationContext(name, MessageField.KEY))
-
     def send(numbers: range, properties: Mapping[str, Any], values: Mapping[str, Any], row: Mapping[str, Any] | None) -> None:
         """Send records of a schema with these properties; ``row`` is what the tables get of each, None: quarantine."""
         text = json.dumps({"title": "Order", "type": "object", "required": ["id"], "properties": properties})
         schema = Schema(text, "JSON", [SchemaReference("place.json", subject, 1)])
         serialise = JSONSerializer(schema, schema_registry.client(), conf={"validate": False})
         for number in numbers:
-            rows = [{"id": number, "key": {"till": None, **key}, **row}] if row is not None else []
-            producer.send(name, serialise({"id": number, **values}, context), key=write_key(key), rows=rows)
+            rows = [{"id": number, **row}] if row is not None else []
+            producer.send(name, serialise({"id": number, **values}, context), rows=rows)
         producer.flush()
 
-    key, write_key = {"shop": 7}, serialise_key({})
-    source = {"format": "json_schema", "registry": "shop"}
-    plain = make_pipeline(tmp_path, broker.bootstrap_servers, name, lane=ANY_LANE, freshness="200ms", value=source, key=source)
+    plain = make_pipeline(
+        tmp_path,
+        broker.bootstrap_servers,
+        name,
+        lane=ANY_LANE,
+        freshness="200ms",
+        value={"format": "json_schema", "registry": "shop"},
+    )
     pipeline = registered(plain, schema_registry.url, tmp_path)
     first = {"place": {"city": "Zürich", "zip": None}, "at": "2024-02-29"}
     landed = {"place": first["place"], "at": date(2024, 2, 29), "note": None}
@@ -351,8 +276,6 @@ def test_keys_and_values_with_a_json_schema_and_a_reference_follow_the_registry(
         application.wait_landed(journal.ends())
         send(range(100, 200), {**old, "note": {"type": "string"}}, {"note": "n"}, {"place": None, "at": None, "note": "n"})
         application.wait_landed(journal.ends())
-        # A newer version of the key, with an older one of the value.
-        key, write_key = {"shop": 7, "till": "a"}, serialise_key({"till": {"type": "string"}})
         send(range(200, 250), old, first, landed)
         send(range(250, 260), old, {"place": {"city": "Bern", "zip": "3000"}}, None)
         # What the tables have as a date, this schema has as an array.

@@ -1,6 +1,7 @@
 """A backfill beside the running stream, killed on its way, and rows that somebody deleted; the oracle judges.
 
-The short form is killed between the commits of the two tables; the long form (LAKEBOUND_CHAOS=full) before them, too.
+In the long form alone: in the short one test_stored_operations.py replays what somebody deleted, and side jobs that are cut
+short, and that die, are in tests/local/operations (test_replay_tables.py and test_replay_cli.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.support.kafka.makers import topic_maker
 from tests.support.kafka.producing import BAD_EVERY, JournalingProducer, Load, as_json, event
 from tests.support.streams.applications import RunningApplication, applications
 from tests.support.streams.command_line import answer, environment_of, killed
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 
 from lakebound.control.folder import ControlFolder
@@ -27,10 +28,10 @@ from lakebound.inspection.proof.collect import prove
 from lakebound.local.broker import Broker
 from lakebound.tables.places import places_of
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, only_in_long_form]
 
-OLDER, CHUNK, PER_SECOND = 1200 if LONG_FORM else 600, 400, 100
-"""Three pieces of what is older, or two: the keys spread it over the topic's four partitions."""
+OLDER, CHUNK, PER_SECOND = 1200, 400, 100
+"""Three pieces of what is older: the keys spread it over the topic's four partitions."""
 DEADLINE_SECONDS = 450.0
 
 
@@ -84,10 +85,9 @@ def test_a_backfill_beside_the_stream_killed_and_repeated_lands_everything_once(
     pipeline, journal = backfill.pipeline, backfill.journal
     with Load(backfill.producer, pipeline.spec.topics[0], PER_SECOND):
         wanted = ("--from", "earliest")
-        if LONG_FORM:
-            assert_died(backfill.killed(*wanted, faults="kill@after_data_files#1"))
-            assert backfill.missing() == 2 * OLDER, "what was announced and has not landed is missing, in both tables"
-            wanted = ("--missing",)
+        assert_died(backfill.killed(*wanted, faults="kill@after_data_files#1"))
+        assert backfill.missing() == 2 * OLDER, "what was announced and has not landed is missing, in both tables"
+        wanted = ("--missing",)
         assert_died(backfill.killed(*wanted, faults="kill@after_commit/delta#1,hold@before_commit/iceberg#1"))
         assert OLDER < backfill.missing() < 2 * OLDER, "all of it is missing in one table, and what is left in the other"
 
@@ -110,7 +110,6 @@ def assert_died(answer: dict[str, Any]) -> None:
     assert (died["state"], died["chunks_done"]) == ("failed", 0) and "the application died" in died["reason"]
 
 
-@only_in_long_form  # shortly: test_rows_that_somebody_deleted_are_replayed in test_stored_operations.py
 def test_rows_that_somebody_deleted_land_again(backfill: Backfill) -> None:
     pipeline, journal = backfill.pipeline, backfill.journal
     places = places_of(pipeline.settings, "default")

@@ -28,7 +28,7 @@ from tests.support.stores.expected import Contents
 from tests.support.stores.landing import COLUMNS, SOURCE
 from tests.support.stores.redis_server import running_redis
 from tests.support.stores.refilling import Landed, Row, kafka_of, pipeline_of, settings_of
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import LONG_FORM, each_value_once
 
 from lakebound import faults
 from lakebound.errors import StoreIncompleteError, StoreRefusedError
@@ -40,7 +40,7 @@ from lakebound.operations.recovery import store_rebuild
 from lakebound.operations.recovery.plan import PlanRefusedError
 from lakebound.operations.recovery.store_rebuild import apply_store_rebuild, collect_store, plan_store_rebuild
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, each_value_once]
 
 SECRET = "LAKEBOUND_SECRET_OF_STORES"
 WITH_GONE = pa.schema([*list(COLUMNS)[:-1], pa.field("gone", pa.bool_()), COLUMNS.field("_kafka")])
@@ -338,7 +338,7 @@ def test_wherever_it_is_cut_the_store_is_as_before_or_refused_until_it_is_done(
 
     endings = {"as before": 0, "incomplete": 0, "whole": 0}
     # What the store is changes near the beginning and near the end; between, one commit follows the other.
-    cuts = [at for at in range(1, len(seen) + 1) if LONG_FORM or at <= 12 or at > len(seen) - 4 or at % 3 == 0]
+    cuts = [at for at in range(1, len(seen) + 1) if LONG_FORM or at <= 12 or at > len(seen) - 4 or at % 9 == 0]
     for cut_at in cuts:
         server.wipe()
         landed.go_on(before, {0: (0, 6)}, epoch=cut_at + 1)

@@ -22,13 +22,14 @@ from tests.support.stores import expected
 from tests.support.stores.expected import Contents
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.rewinding import described
 
 from lakebound.errors import StoreRefusedError, StoreShapeError
 from lakebound.landing.targets.stores import TARGET_KIND as STORES
 from lakebound.spec.to_stores import ToStoreSpec
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, each_value_once]
 
 SECRET = "LAKEBOUND_SECRET_OF_STORES"
 Yaml = Mapping[str, Any]

@@ -18,7 +18,7 @@ from tests.support.forked_python import run_forked
 from tests.support.stores import expected, landing
 from tests.support.stores.landing import BATCH, StoreLander
 from tests.support.stores.redis_server import RedisServer, running_redis
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import LONG_FORM, each_value_once
 
 from lakebound.errors import (
     CommitRefusedError,
@@ -31,7 +31,7 @@ from lakebound.errors import (
 )
 from lakebound.spec.to_stores import ToStoreSpec
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, each_value_once]
 
 SECRET = "LAKEBOUND_SECRET_OF_STORES"
 WINDOWS = {"1h": "5s", "24h": "15m"}

@@ -19,6 +19,7 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.stores.expected import folded, rows_in_postgres, rows_in_redis
 from tests.support.stores.redis_server import running_redis
 from tests.support.streams.applications import applications
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import make_pipeline
 from tests.support.waiting import wait_until
 
@@ -62,7 +63,8 @@ class Customers:
         assert self._producer.flush(60) == 0
 
 
-@pytest.mark.parametrize("freshness", ["250ms", "real_time"])
+# Shortly, tombstones in real time: tests/spark/test_tombstones.py.
+@pytest.mark.parametrize("freshness", ["250ms", pytest.param("real_time", marks=only_in_long_form)])
 def test_a_deleted_customer_is_gone_from_the_stores_after_kills_and_after_a_rebuild(
     tmp_path: Path,
     broker: Broker,
