@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import ORDERS
 from tests.support.waiting import HANGS_SECONDS
 
@@ -119,6 +120,7 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
 
 
+@only_in_long_form  # shortly: test_a_broken_yaml_is_an_import_error_and_the_others_load in test_real_airflow.py
 def test_a_broken_yaml_shows_as_an_import_error_with_file_and_line_and_breaks_nothing_else(tmp_path: Path) -> None:
     broken = "pipeline: broken\ntopics: [a]\nfreshnes: 5s\n"
     found = parse(tmp_path, {"orders.yaml": yaml.safe_dump(ORDERS), "broken.yaml": broken})
