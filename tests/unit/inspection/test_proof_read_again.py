@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.worlds.proof_world import OTHER, TARGET, Row, World, at, born, kafka_rows, proof_of
+from tests.support.worlds.proof_world import OTHER, QUARANTINE, TARGET, Row, World, at, born, kafka_rows, proof_of
 
 from lakebound.inspection.proof.result import Proof
 
@@ -93,3 +93,22 @@ def test_the_same_application_does_not_read_otherwise() -> None:
 def test_rows_of_another_order_change_nothing() -> None:
     world = read_again()
     assert proof_of(world.prove(world.target(rows=kafka_rows(world.rows[::-1])))).problems == ()
+
+
+def read_again_for_another_table(epoch: int) -> Callable[[bool], Proof]:
+    """Return the proof of two tables: one has landed a batch, and then a record of it did not fit for the other one."""
+    first = World(batches=[["landed"] * 2, ["landed"] * 3])
+    second = World(batches=[["landed"] * 2, ["landed", "quarantined", "landed"]])
+    for entries, number in ((second.entries, 2), (second.quarantine, 1)):
+        entries[number] = replace(entries[number], entry=entries[number].entry.model_copy(update={"epoch": epoch}))
+    return lambda deep: second.prove(first.target(), second.target(table=OTHER), deep=deep)
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_what_did_not_fit_when_it_was_read_again_for_another_table_is_right(deep: bool) -> None:
+    """Such as after a crash between the commits of the tables, or when a table was added."""
+    proof = read_again_for_another_table(epoch=2)(deep)
+    assert [proof_of(proof, name).problems for name in (TARGET, OTHER, QUARANTINE)] == [(), (), ()]
+    assert (proof.missing, proof.duplicated) == (0, 0)
+    of_one_application = read_again_for_another_table(epoch=1)(deep)
+    assert any("its entries count at most 0 quarantined" in one for one in proof_of(of_one_application).problems)

@@ -52,15 +52,16 @@ def quarantine_contradiction(target: CoverageAndHistory, quarantine: CoverageAnd
 
     An entry may cover offsets that the other side has not committed yet or no longer knows, and it does not say in which of
     its offsets the bad records are: so each side gives the least and the most that the offsets common to both can hold. What
-    was read again after it had been quarantined may have fitted by then, so of this the target may count less. What a topic
-    got in real time has its bad records in another topic, while those of tables beside it are in the quarantine.
+    another application read, before or after it, may have fitted then, so of this the target may count less: such as after a
+    crash between the commits of two tables. What a topic got in real time has its bad records in another topic, while those of
+    tables beside it are in the quarantine.
     """
     theirs, ours = spans_of(quarantine.history.base), spans_of(target.history.base)
     expected = _bounds(target.history.recent, whole=None, outside=lambda _: theirs)
     landed = union(spans_of(committed.entry.range) for committed in target.history.recent)
     epochs = {committed.entry.epoch for committed in quarantine.history.recent}
     in_real_time = union(spans_of(one.entry.range) for one in target.history.recent if one.entry.delivery is not None)
-    again = {epoch: union([ours, in_real_time, _read_again(target, epoch)]) for epoch in epochs}
+    again = {epoch: union([ours, in_real_time, _read_by_others(target, epoch)]) for epoch in epochs}
     held = _bounds(quarantine.history.recent, whole=landed, outside=lambda entry: again[entry.epoch])
     if expected[0] > held[1]:
         return (
@@ -75,10 +76,10 @@ def quarantine_contradiction(target: CoverageAndHistory, quarantine: CoverageAnd
     return None
 
 
-def _read_again(target: CoverageAndHistory, epoch: int) -> Spans:
-    """Return what may have been read with another schema than by the application of an epoch: by a later one, or a replay."""
+def _read_by_others(target: CoverageAndHistory, epoch: int) -> Spans:
+    """Return what may have been read with another schema than by the application of an epoch: by another one, or a replay."""
     entries = (committed.entry for committed in target.history.recent)
-    return union(spans_of(entry.range) for entry in entries if entry.epoch > epoch or entry.kind == "replay")
+    return union(spans_of(entry.range) for entry in entries if entry.epoch != epoch or entry.kind == "replay")
 
 
 def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: Callable[[Entry], Spans]) -> tuple[int, int]:
