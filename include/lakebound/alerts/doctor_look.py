@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 
+from lakebound.alerts.code_look import look_at_code
 from lakebound.alerts.doctor_findings import SOURCE, doctor_findings
 from lakebound.alerts.field_look import look_at_fields
 from lakebound.control.findings import found_before, read_source, write_findings
@@ -20,6 +21,7 @@ from lakebound.inspection.doctor.diagnosis import Diagnosis
 from lakebound.inspection.doctor.examine import examine_pipeline
 from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings, load_settings
+from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.declared import owned_pipeline
 
 _MOST_CHARACTERS = 300
@@ -34,6 +36,17 @@ def write_diagnosis(control: ControlFolder, diagnosis: Diagnosis) -> None:
     """
     found = doctor_findings(diagnosis, time.time())
     write_findings(control, SOURCE, found_before(read_source(control, SOURCE), found))
+
+
+def write_looks(spec: PipelineSpec, control: ControlFolder, settings: Settings, diagnosis: Diagnosis) -> None:
+    """Write down what a diagnosis found wrong, and what the looks find that are made beside it.
+
+    Raises:
+        OSError: The state folder cannot be written.
+    """
+    write_diagnosis(control, diagnosis)
+    look_at_fields(spec, control, diagnosis)
+    look_at_code(spec, control, settings)
 
 
 def main(arguments: list[str]) -> int:
@@ -51,8 +64,7 @@ def _look(pipeline: str, settings: Settings) -> str | None:
     try:
         spec = owned_pipeline(pipeline, settings)
         control, diagnosis = ControlFolder(settings.home, pipeline), examine_pipeline(spec, settings)
-        write_diagnosis(control, diagnosis)
-        look_at_fields(spec, control, diagnosis)
+        write_looks(spec, control, settings, diagnosis)
     except Exception as exc:
         return redacted(exc, NOT_SHOWN)[:_MOST_CHARACTERS]
     return None

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from lakebound.alerts.doctor_findings import SOURCE
+from lakebound.control.code_samples import NEW_LOOK_EVERY_SECONDS, is_new
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
+from lakebound.control.progress import read_progress
 from lakebound.settings import Settings
 
 LOOK_SECONDS = 120.0
@@ -59,10 +61,25 @@ def due_looks(settings: Settings, pipelines: Iterable[str], now: float, every_se
         settings: This machine's.
         pipelines: Names of those in question.
         now: Epoch seconds.
-        every_seconds: The age from which a look is due again.
+        every_seconds: The age from which a look is due again; of new code it is due earlier.
     """
-    looks = {name: read_source(ControlFolder(settings.home, name), SOURCE) for name in pipelines}
-    return [name for name, look in looks.items() if look is None or not 0 <= now - look.at < every_seconds]
+    found = []
+    for control in (ControlFolder(settings.home, name) for name in pipelines):
+        look = read_source(control, SOURCE)
+        if look is None or not 0 <= now - look.at < look_every(control, now, every_seconds):
+            found.append(control.pipeline)
+    return found
+
+
+def look_every(control: ControlFolder, now: float, every_seconds: float = LOOK_EVERY_SECONDS) -> float:
+    """Return the age, in seconds, from which a look at a pipeline is due again: while its code is new, a minute.
+
+    Args:
+        control: State folder of the pipeline.
+        now: Epoch seconds.
+        every_seconds: Of a pipeline whose code is not new.
+    """
+    return min(every_seconds, NEW_LOOK_EVERY_SECONDS) if is_new(read_progress(control), now) else every_seconds
 
 
 class DoctorProcesses:

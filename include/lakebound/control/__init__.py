@@ -1,6 +1,6 @@
 """The folder of a pipeline's state (lease, desired state, progress, incidents), and the decisions that follow from it.
 
-Other rooms import ``airflow_health``, ``applications``, ``bounds``, ``commit_events``, ``complete_hours``,
+Other rooms import ``airflow_health``, ``applications``, ``bounds``, ``code_samples``, ``commit_events``, ``complete_hours``,
 ``complete_hours_file``, ``crash_loop``, ``desired``, ``disks``, ``erased_record``, ``fallback_files``, ``findings``,
 ``folder``, ``handover``, ``histogram``, ``incidents``, ``kept_schemas``, ``last_end``, ``lease``, ``lock_holder``,
 ``old_files``, ``person``, ``ports``, ``private_files``, ``process_identity``, ``processes``, ``progress``,

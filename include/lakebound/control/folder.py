@@ -169,6 +169,11 @@ class ControlFolder:
         return self.shared / "unknown-fields.json"
 
     @property
+    def code_samples(self) -> StateFile:
+        """What the newest two versions of the code made of the records (``lakebound.control.code_samples``)."""
+        return self.shared / "code-samples.json"
+
+    @property
     def schemas(self) -> StateFile:
         """Schemas of a registry with which records were written (``lakebound.control.kept_schemas``), one file each."""
         return self.shared / "schemas"

@@ -56,6 +56,11 @@ RUNBOOKS: Mapping[str, Runbook] = {
     "application-dead": Runbook(
         "No application runs, but one should run", When.MORNING, f"usually Airflow starts it again; if it does not, {_WAIT}"
     ),
+    "bad-deploy": Runbook(
+        "New code makes other rows than before",
+        When.MORNING,
+        "every batch lands more rows as the new code makes them; if that is wrong, more rows have to be made again",
+    ),
     "bad-entry": Runbook("A ledger entry cannot be read", When.NOW, _WAIT, keeps_from_running=True),
     "broker-unavailable": Runbook(
         "Kafka does not answer",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError
-from lakebound.settings import load_settings
+from lakebound.settings import Settings, load_settings
 from lakebound_airflow.pipelines import control_of, spec_of
 
 if TYPE_CHECKING:
@@ -63,19 +62,17 @@ class HealthOperator(BaseOperator):
         context["ti"].xcom_push(key=DIAGNOSIS_KEY, value=diagnosis.model_dump(mode="json"))
         for finding in diagnosis.findings:
             self.log.info("%s: %s: %s", finding.verdict, finding.rule, finding.sentence)
-        self._write_findings(spec, control_of(self.pipeline, settings), diagnosis)
+        self._write_findings(spec, settings, diagnosis)
         if diagnosis.verdict in ("needs_approval", "needs_person"):
             raise PipelineUnwellError(diagnosis)
         self.log.info("%s is %s", self.pipeline, diagnosis.verdict)
         return diagnosis.verdict
 
-    def _write_findings(self, spec: PipelineSpec, control: ControlFolder, diagnosis: Diagnosis) -> None:
+    def _write_findings(self, spec: PipelineSpec, settings: Settings, diagnosis: Diagnosis) -> None:
         """Write down what is wrong. The DAG ``alerts`` tells it; a state folder that cannot be written hides no verdict."""
-        from lakebound.alerts.doctor_look import write_diagnosis
-        from lakebound.alerts.field_look import look_at_fields
+        from lakebound.alerts.doctor_look import write_looks
 
         try:
-            write_diagnosis(control, diagnosis)
-            look_at_fields(spec, control, diagnosis)
+            write_looks(spec, control_of(self.pipeline, settings), settings, diagnosis)
         except OSError as exc:
             self.log.error("the findings could not be written: %s", exc)

@@ -11,12 +11,20 @@ import time
 
 import structlog
 
-from lakebound.alerts.doctor_processes import LOOK_EVERY_SECONDS, LOOK_SECONDS, DoctorProcesses, LookReport, due_looks
+from lakebound.alerts.doctor_processes import (
+    LOOK_EVERY_SECONDS,
+    LOOK_SECONDS,
+    DoctorProcesses,
+    LookReport,
+    due_looks,
+    look_every,
+)
 from lakebound.alerts.lateness import is_late, write_late
 from lakebound.alerts.load import InvalidAlertsError, alerts_file, load_alerts
 from lakebound.alerts.round import RoundReport
 from lakebound.alerts.routes import DEFAULT_ALERTS, AlertsSpec, connections_of
 from lakebound.alerts.store import AlertState, AlertStore
+from lakebound.control.folder import ControlFolder
 from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings
 from lakebound.tables.declared import owned_pipelines
@@ -123,12 +131,15 @@ class Watch:
             names = owned_pipelines(self._settings).specs
             due = due_looks(self._settings, names, now, self._look_every_seconds)
             # A look that failed or was late left no trace: it is not begun again at once.
-            due = [name for name in due if now - self._begun.get(name, 0.0) >= self._look_every_seconds]
+            due = [name for name in due if now - self._begun.get(name, 0.0) >= self._look_every(name, now)]
             self._begun |= dict.fromkeys(due, now)
             self._doctor.begin(due)
         except Exception as exc:
             return [f"the doctor could not run: {redacted(exc, NOT_SHOWN)}"]
         return []
+
+    def _look_every(self, pipeline: str, now: float) -> float:
+        return look_every(ControlFolder(self._settings.home, pipeline), now, self._look_every_seconds)
 
     def _reap(self) -> list[str]:
         """Write down which looks were late; return which failed."""
