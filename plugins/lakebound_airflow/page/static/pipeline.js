@@ -52,6 +52,7 @@ function now(view) {
     ["Last commit", ago(row.last_commit_age_seconds)],
     ["Bad records", share(row.bad_share)],
   ];
+  if (status.source) said.push(["Code", `${status.source.hash}${status.source.revision ? `, Git commit ${status.source.revision}` : ""}, since ${moment(status.source.since)}`]);
   const notes = status.notes.map((note) => element("li", { text: note }));
   return [facts(said), notes.length ? element("ul", { children: notes }) : null].filter(Boolean);
 }
@@ -67,7 +68,7 @@ function show(view) {
     problems(list, view.problems);
     return [list];
   });
-  section("now", "Now", [view.row, view.status.notes, view.status.reason], () => now(view));
+  section("now", "Now", [view.row, view.status.notes, view.status.reason, view.status.source], () => now(view));
   section("alerts", "Open alerts", view.alerts, () => view.alerts.length
     ? view.alerts.map((alert) => wrong(alert, `since ${moment(alert.since)}`)) : [element("p", { classes: "quiet", text: "none" })]);
   // When a source looked is left out: it changes with each look, and would close an open runbook.
