@@ -1,6 +1,7 @@
 """Entry point: decode and transform some records of a pipeline's topics, and say what would become of them; writes nothing.
 
-It reads orders from its standard input, a line of JSON: ``{"run_spec": {...}, "records": 1000, "newest": true, "rows": 3}``.
+It reads orders from its standard input, a line of JSON: ``{"run_spec": {...}, "records": 1000, "newest": true, "rows": 3,
+"against_landed": false}``.
 It prints a line ``{"pipeline": "x", ...}`` with what ``lakebound_spark.check.trial`` found.
 """
 
@@ -13,6 +14,7 @@ from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sampling import read_sample
 from lakebound.spec.placed import PlacedProblem
+from lakebound_spark.check.landed import first_table, landed_until
 from lakebound_spark.check.trial import Trial, try_records
 from lakebound_spark.entry import answer
 from lakebound_spark.session import make_session
@@ -25,11 +27,15 @@ def main() -> int:
     spec = run.spec
     try:
         # Before Spark starts: a topic that is not there is told at once.
-        sample = read_sample(spec.connection, spec.topics, orders["records"], newest=orders["newest"], reader=spec.pipeline)
+        table = first_table(run) if orders["against_landed"] else None
+        until = landed_until(run, table) if table is not None else None
+        sample = read_sample(
+            spec.connection, spec.topics, orders["records"], newest=orders["newest"], reader=spec.pipeline, until=until
+        )
     except LakeboundError as exc:
         found = Trial(problems=[PlacedProblem(str(exc), ("topics",))])
     else:
-        found = try_records(make_session("lakebound-try", log_level="ERROR"), run, sample, orders["rows"])
+        found = try_records(make_session("lakebound-try", log_level="ERROR"), run, sample, orders["rows"], table)
     answer(spec.pipeline, found.body())
     return 0
 

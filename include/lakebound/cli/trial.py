@@ -26,7 +26,9 @@ class TrialFailedError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: Spark could not try its records: {reason}")
 
 
-def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest: bool, rows: int) -> dict[str, Any]:
+def try_pipeline(
+    spec: PipelineSpec, settings: Settings, *, records: int, newest: bool, rows: int, against_landed: bool = False
+) -> dict[str, Any]:
     """Return what Spark says of the records: the body of ``lakebound_spark.check.trial.Trial``.
 
     Args:
@@ -35,13 +37,15 @@ def try_pipeline(spec: PipelineSpec, settings: Settings, *, records: int, newest
         records: Maximum number of records to read.
         newest: The newest; else the oldest.
         rows: Number of rows to show of each table.
+        against_landed: Read records that have landed, and compare what they give with the table's rows.
 
     Raises:
         TrialFailedError: It gave no answer.
     """
     run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}")
     body = run.model_dump(mode="json", by_alias=True)
-    orders = json.dumps({"run_spec": body, "records": records, "newest": newest, "rows": rows})
+    how = {"records": records, "newest": newest, "rows": rows, "against_landed": against_landed}
+    orders = json.dumps({"run_spec": body, **how})
     secrets = run.secret_variables
     with small_spark(
         settings,

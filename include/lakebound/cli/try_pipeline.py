@@ -14,6 +14,9 @@ MOST_SHOWN = 40
 
 Records = Annotated[int, typer.Option(min=1, max=100_000, help="Number of records to read, over all topics.")]
 Oldest = Annotated[bool, typer.Option("--from-beginning", help="Read the oldest records instead of the newest.")]
+Against = Annotated[
+    bool, typer.Option("--against-landed", help="Read records that have landed, and compare what they give now with the table.")
+]
 Rows = Annotated[int, typer.Option(min=0, max=100, help="Number of rows to show of each table.")]
 
 
@@ -21,10 +24,13 @@ def try_records(
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     records: Records = 1000,
     from_beginning: Oldest = False,
+    against_landed: Against = False,
     rows: Rows = 3,
     json: Json = False,
 ) -> None:
     """Decode and transform some records of a pipeline's topics, and show the rows that would land. Nothing is written.
+
+    --against-landed shows, before a deploy, what the pipeline as it is on disk would change, column by column.
 
     The result shows how many records give rows, are filtered or are bad, the reasons, and the columns of the tables. Exit
     code 1 if the pipeline could not start. Bad records do not change the exit code.
@@ -35,17 +41,17 @@ def try_records(
 
     settings = load_settings()
     spec = owned_pipeline(pipeline, settings)
-    which = "oldest" if from_beginning else "newest"
+    which = ("oldest" if from_beginning else "newest") + (" landed" if against_landed else "")
     say(f"try: Spark reads the {which} {number(records)} records of {', '.join(spec.topics)} (it takes some seconds to start)")
-    body = try_pipeline(spec, settings, records=records, newest=not from_beginning, rows=rows)
+    body = try_pipeline(spec, settings, records=records, newest=not from_beginning, rows=rows, against_landed=against_landed)
     if json:
         print_json(body)
     else:
-        _print(body)
+        _print(body, against_landed=against_landed)
     raise typer.Exit(1 if body["problems"] else 0)
 
 
-def _print(body: dict[str, Any]) -> None:
+def _print(body: dict[str, Any], *, against_landed: bool = False) -> None:
     for problem in body["problems"]:
         show(problem)
     for warning in body["warnings"]:
@@ -64,7 +70,28 @@ def _print(body: dict[str, Any]) -> None:
             show(f"    {one['topic']}, partition {one['partition']}, offset {one['offset']}: {one['error']}")
     for name, table in body["tables"].items():
         _print_table(name, table)
+    if against_landed:
+        _print_against(body["against"])
     show("nothing was written")
+
+
+def _print_against(against: dict[str, Any] | None) -> None:
+    if against is None:
+        show("no table of the pipeline is there yet: nothing was compared")
+        return
+    show(
+        f"\ncompared with the rows of {against['table']}: {number(against['same'])} are the same, "
+        f"{number(against['different'])} differ, {number(against['no_longer'])} would not land any more, "
+        f"{number(against['new'])} did not land and would now"
+    )
+    for name, column in against["columns"].items():
+        nulls = f", {number(column['becomes_null'])} of them to null" if column["becomes_null"] else ""
+        show(f"  {name}: {number(column['rows'])} rows change{nulls}")
+        for one in column["examples"]:
+            place = f"{one['topic']}, partition {one['partition']}, offset {one['offset']}"
+            show(f"    {place}: {_cell(name, one['landed']) or 'null'} -> {_cell(name, one['now']) or 'null'}")
+    if against["not_compared"]:
+        show(f"  only in one of the two, and not compared: {', '.join(map(printable, against['not_compared']))}")
 
 
 def _print_table(name: str, table: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from lakebound.errors import BrokerUnavailableError, LakeboundError
 from lakebound.landing.direct_read import DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.ledger.entry import Offsets, TopicOffsets
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import PartitionId
 from lakebound.spec.connection import ConnectionSpec
 
@@ -28,6 +29,16 @@ class EmptyTopicError(LakeboundError):
         )
 
 
+class NoLandedRecordsError(LakeboundError):
+    """No record that has landed is left to look at."""
+
+    def __init__(self, topics: tuple[str, ...], servers: str) -> None:
+        super().__init__(
+            f"no record of {', '.join(topics)} that has landed is still on the broker at {servers}; without --against-landed "
+            f"records are tried that have not landed"
+        )
+
+
 @dataclass(frozen=True)
 class TopicSample:
     """Records of topics.
@@ -43,7 +54,15 @@ class TopicSample:
     ranges: Mapping[PartitionId, Range] = field(default_factory=dict)
 
 
-def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int, *, newest: bool, reader: str) -> TopicSample:
+def read_sample(
+    connection: ConnectionSpec,
+    topics: tuple[str, ...],
+    count: int,
+    *,
+    newest: bool,
+    reader: str,
+    until: NextOffsets | None = None,
+) -> TopicSample:
     """Return up to ``count`` records of the topics.
 
     Args:
@@ -52,18 +71,22 @@ def read_sample(connection: ConnectionSpec, topics: tuple[str, ...], count: int,
         count: Of all topics together; fewer where offsets have no record, and where records are very large.
         newest: Those at the end of each partition; else those at its beginning.
         reader: Names the consumer.
+        until: Offsets at which to end; of a partition that is not named nothing is read. None: at the end of the topics.
 
     Raises:
         MissingTopicError: A topic is not there.
         KafkaRefusalError: Kafka refuses the login, or the user may not read the topics, or use the reader's group.
         BrokerUnavailableError: Kafka did not answer in time.
         EmptyTopicError: There are none.
+        NoLandedRecordsError: There are none before ``until``.
     """
     facts = KafkaFacts(connection).topics(topics)
     known = {(name, p): (one.earliest[p], one.latest[p]) for name, one in facts.items() for p in one.latest}
+    if until is not None:
+        known = {(name, p): (first, min(end, until.get(name, {}).get(p, 0))) for (name, p), (first, end) in known.items()}
     ranges = choose_ranges(known, count, newest=newest)
     if not ranges:
-        raise EmptyTopicError(topics, connection.bootstrap_servers)
+        raise (EmptyTopicError if until is None else NoLandedRecordsError)(topics, connection.bootstrap_servers)
     source, records = DirectReader(connection, reader), RecordColumns()
     try:
         for one in source.read(_offsets(ranges, {name: known.topic_id for name, known in facts.items()}), _PATIENCE_SECONDS):

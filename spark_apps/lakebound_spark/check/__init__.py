@@ -1,4 +1,4 @@
 """What ``lakebound check`` and ``lakebound try`` ask of Spark.
 
-Other rooms import ``plan`` and ``trial``.
+Other rooms import ``landed``, ``plan`` and ``trial``.
 """

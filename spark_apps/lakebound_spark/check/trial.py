@@ -32,6 +32,7 @@ from lakebound_spark.batch.rescue import kafka_columns
 from lakebound_spark.batch.row_numbers import KEY_FIELDS, numbered
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.tombstones import skipped_columns
+from lakebound_spark.check.landed import LandedComparison, compared, landed_rows
 from lakebound_spark.check.mistakes import RaisedOnRecordsError, failed_on_records
 from lakebound_spark.check.plan import check_and_plan
 from lakebound_spark.landing.assembly import Assembly
@@ -78,6 +79,7 @@ class Trial:
         warnings: What a reader of its tables should know.
         schemas: From which registry, subjects and versions the records are read, in sentences.
         ranges: Which offsets were read: topic, partition, first, next.
+        against: The rows beside those that have landed; None where nobody asked, or nothing landed.
     """
 
     problems: list[PlacedProblem] = field(default_factory=list)
@@ -91,13 +93,14 @@ class Trial:
     reasons: list[Reason] = field(default_factory=list)
     tables: dict[str, TriedTable] = field(default_factory=dict)
     schemas: list[str] = field(default_factory=list)
+    against: LandedComparison | None = None
 
     def body(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)
 
 
-def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: int) -> Trial:
+def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: int, landed: TableSpec | None = None) -> Trial:
     """Return what would become of the records.
 
     Args:
@@ -105,6 +108,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
         run: The pipeline's orders.
         sample: Its records.
         rows: Number of rows to show of each table.
+        landed: Compare the rows with those of this table.
     """
     spec = run.spec
     checked, planned = check_and_plan(session, run, ())
@@ -129,6 +133,8 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     found.landed = len(set(_places(made)))
     found.filtered = found.read - found.bad - found.landed
     found.reasons = _reasons(bad)
+    if landed is not None:
+        found.against = compared(landed, made, landed_rows(landed, run, sample))
     for one in spec.tables:
         if one.id in schemas:
             left_out = settled.left_out.get(one.id, frozenset())

@@ -128,7 +128,7 @@ def test_a_trial_is_told_in_words(settings: Settings, monkeypatch: pytest.Monkey
     asked: dict[str, Any] = {}
     monkeypatch.setattr(trial, "try_pipeline", lambda spec, _, **options: asked.update(options) or BODY)
     told = lakebound("try", "orders", "--from-beginning", "--records", "9").stdout
-    assert asked == {"records": 9, "newest": False, "rows": 3}
+    assert asked == {"records": 9, "newest": False, "rows": 3, "against_landed": False}
     for words in (
         "warning: w",
         "orders, partition 0: offsets 5 to 9",

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from lakebound.ledger.entry import ENTRY_KEY
@@ -59,7 +61,7 @@ class Contents(TableContents):
             conditions += [offset >= first, offset <= last]
         where = reduce(and_, conditions) if conditions else None
         projected = {name: pc.field(KAFKA_COLUMN, name) for name in selection.kafka}
-        dataset = open_at(self.places.folder(self.spec)).to_pyarrow_dataset()
+        dataset = _dataset(open_at(self.places.folder(self.spec)), selection.offsets)
         projected |= {name: pc.field(name) for name in selection.columns if name in dataset.schema.names}
         yield from dataset.to_batches(columns=projected, filter=where)
 
@@ -74,6 +76,25 @@ class Contents(TableContents):
         """Return the epoch in the log's ``txn``, which no log clean-up removes."""
         version = open_at(self.places.folder(self.spec)).transaction_version(ENTRY_KEY)
         return None if version is None else epoch_of(version)
+
+
+def _dataset(table: DeltaTable, offsets: tuple[int, int] | None) -> ds.Dataset:
+    """Return the files that may have rows of some offsets. PyArrow alone leaves out none by what the log says of ``_kafka``."""
+    dataset = table.to_pyarrow_dataset()
+    if offsets is None:
+        return dataset
+    actions = pa.table(table.get_add_actions(flatten=True))
+    low, high = (f"{bound}.{KAFKA_COLUMN}.offset" for bound in ("min", "max"))
+    fragments = {unquote(one.path): one for one in dataset.get_fragments()}
+    paths = [unquote(path) for path in actions["path"].to_pylist()]
+    if not {low, high} <= {*actions.column_names} or {*paths} != {*fragments}:
+        return dataset
+    first, last = offsets
+    bounds = zip(paths, actions[low].to_pylist(), actions[high].to_pylist(), strict=True)
+    kept = [
+        fragments[path] for path, least, most in bounds if least is None or most is None or (least <= last and most >= first)
+    ]
+    return ds.FileSystemDataset(kept, dataset.schema, dataset.format, dataset.filesystem)
 
 
 def _is_older(newest: Any, since_ms: int) -> bool:
