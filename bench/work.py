@@ -24,6 +24,8 @@ Row = tuple[Any, ...]
 _PLAIN = ("event_id", "device", "value", "kind", "pad")
 COLUMNS: dict[Work, tuple[str, ...]] = {
     "plain": _PLAIN,
+    "avro": _PLAIN,
+    "protobuf": _PLAIN,
     "dirty": _PLAIN,
     "encode": ("event_id", "device", "value", "kind", "part", "pad"),
     "enrich": ("event_id", "device", "value", "kind", "site", "model", "pad"),
