@@ -119,4 +119,5 @@ _FOOT = [
     "Why p99 is missed at `0ms` beside maintenance, and what was tried:",
     "[decision 12](decisions/0012-a-slow-commit-gets-a-turn.md).",
     "What a pipeline costs at one record per second: [at rest](benchmarks/at-rest.md).",
+    "Avro and Protobuf beside JSON, and beside Flink with Avro: [value formats](benchmarks/value-formats.md).",
 ]
