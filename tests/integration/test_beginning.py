@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import yaml
 from confluent_kafka import Producer
@@ -17,17 +16,8 @@ from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.command_line import ORDERS, answer, lakebound, settings
 from tests.support.streams.long_form import LONG_FORM
 
-from lakebound.landing.kafka import KafkaFacts
-from lakebound.ledger.entry import Entry, TopicOffsets, new_commit_id
 from lakebound.local.broker import Broker
 from lakebound.settings import Settings
-from lakebound.spec.connection import ConnectionSpec
-from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.declared import owned_pipeline
-from lakebound.tables.places import places_of
-from lakebound.tables.table import KAFKA_TYPE, open_table
-from lakebound_spark.batch.targets import Counts, Target, Writer
 
 __all__ = ["settings"]
 pytestmark = pytest.mark.integration
@@ -118,57 +108,6 @@ def test_a_trial_says_what_would_land_and_writes_nothing(home: Settings, broker:
     assert files_of(home) == []
 
 
-@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
-def test_a_trial_against_what_has_landed_shows_what_new_code_changes(
-    table_format: str, home: Settings, broker: Broker, topic: TopicMaker
-) -> None:
-    """The table has the rows of the first 15 records, of which the pipeline filtered one."""
-    name = topic("landed", partitions=1)
-    send(broker, name, *(f'{{"id": "a{n}", "n": {n}}}'.encode() for n in range(20)))
-    body = ORDERS | {"topics": [name], "value": {"format": "json", "schema": "id STRING NOT NULL, n INT"}}
-    body |= {"transform": "transforms.orders.clean", "tables": [{"format": table_format, "name": "lake.orders"}]}
-    body["connection"] = {"bootstrap_servers": "${LAKEBOUND_KAFKA}"}
-    (home.pipelines / "orders.yaml").write_text(yaml.safe_dump(body))
-    (home.apps / "transforms" / "orders.py").write_text(TRANSFORM)
-    assert (
-        "no table of the pipeline is there yet: nothing was compared" in lakebound("try", "orders", "--against-landed").stdout
-    )
-
-    spec = owned_pipeline("orders", home)
-    land_by_hand(spec, home, broker, [(n, {"id": f"a{n}", "n": n, "twice": 2 * n}) for n in range(15) if n != 7], until=15)
-    before = files_of(home)
-    same = answer("try", "orders", "--against-landed")
-    assert same["ranges"] == [[name, 0, 0, 15]], "the records that have not landed are not read"
-    assert [same["against"][key] for key in ("same", "different", "no_longer", "new", "columns")] == [14, 0, 0, 0, {}]
-
-    (home.apps / "transforms" / "orders.py").write_text(
-        TRANSFORM.replace("n <> 7", "n <> 3").replace('F.col("n") * 2', "F.expr('if(n > 12, null, 2 * n)')")
-    )
-    told = lakebound("try", "orders", "--against-landed").stdout
-    assert f"{table_format}:lake.orders: 11 are the same, 2 differ, 1 would not land any more, 1 did not land" in told
-    assert "twice: 2 rows change, 2 of them to null" in told and "offset 13: 26 -> null" in told
-    assert files_of(home) == before
-
-
-def land_by_hand(
-    spec: PipelineSpec, home: Settings, broker: Broker, rows: list[tuple[int, dict[str, object]]], until: int
-) -> None:
-    """Make the pipeline's table, and land rows of its topic's first partition, each with its offset."""
-    (one,), [name] = spec.tables, spec.topics
-    topic_id = KafkaFacts(ConnectionSpec(bootstrap_servers=broker.bootstrap_servers)).topics(spec.topics)[name].topic_id
-    table = open_table(one, places_of(home, spec.warehouse))
-    schema = pa.schema([("id", pa.string()), ("n", pa.int32()), ("twice", pa.int32()), ("_kafka", KAFKA_TYPE)])
-    table.create(schema, Entry(kind="genesis", pipeline=spec.pipeline, epoch=0, commit=new_commit_id()))
-    place = {"topic": name, "topic_id": topic_id, "partition": 0, "timestamp": 0, "ordinal": 0}
-    made = pa.Table.from_pylist([{**row, "_kafka": {**place, "offset": at}} for at, row in rows], schema=schema)
-    writer = Writer(spec.pipeline, 1, lambda: None, attempts=3)
-    target = Target(table, table.read_ledger())
-    target.commit(writer, {}, Counts(), [], kind="open")
-    landed = {name: TopicOffsets(topic_id=topic_id, partitions={0: ((0, until),)})}
-    counts = Counts(read=until, landed=len(rows), filtered=until - len(rows), rows=len(rows))
-    target.commit(writer, landed, counts, write_data_files(made, table.layout(), "batch-1"))
-
-
 def payment(number: int) -> dict[str, object]:
     """A payment with all that is to be recognised: money, times of several kinds, nested values, what may be null."""
     return {
@@ -219,10 +158,11 @@ def test_a_topic_becomes_a_pipeline_that_is_right_and_lands_its_records(
         assert checked["ok"], checked
         assert "created_at: TIMESTAMP" in checked["tables"]["payments"]["delta:lake.payments"]
 
-    tried = answer("try", "payments", "--from-beginning")
-    assert [tried[key] for key in ("read", "landed", "rows", "bad", "problems")] == [61, 60, 60, 1, []]
-    row = tried["tables"]["delta:lake.payments"]["rows"][1]
-    assert (row["created_at"], row["amount"]) == ("2026-01-01 00:00:00.001000+00:00", "1.07")
+    if LONG_FORM:  # shortly: its test below lands such records, and what a trial says is in the test above
+        tried = answer("try", "payments", "--from-beginning")
+        assert [tried[key] for key in ("read", "landed", "rows", "bad", "problems")] == [61, 60, 60, 1, []]
+        row = tried["tables"]["delta:lake.payments"]["rows"][1]
+        assert (row["created_at"], row["amount"]) == ("2026-01-01 00:00:00.001000+00:00", "1.07")
     assert files_of(home) == []
 
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """One application lands all kinds of topics and records, once, in both lanes; the oracle judges after every step.
 
-Spark reads and decodes in either lane. So the short form asks the cluster lane only for what is there at its start, with a bad
-record among it, and for its end; tests/integration/test_outages.py has rows of an explode in it, too.
+Spark reads and decodes in either lane. So the short form has the lane in which the driver writes; test_outages.py has rows of
+an explode in the cluster's, and tests/chaos/test_crash_points.py kills in it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from lakebound.control.quarantine_samples import read_samples
 from lakebound.local.broker import Broker
 
 pytestmark = pytest.mark.integration
-
-shortly_in_the_drivers_lane = pytest.mark.parametrize("landing", LANES if LONG_FORM else LANES[:1], indirect=True)
 
 
 @dataclass
@@ -112,7 +110,7 @@ def topics(broker: Broker) -> Topics:
     return made
 
 
-@pytest.fixture(scope="module", params=LANES)
+@pytest.fixture(scope="module", params=LANES if LONG_FORM else LANES[:1])
 def landing(request: pytest.FixtureRequest, topics: Topics, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Landing]:
     pipeline = landing_pipeline(tmp_path_factory.mktemp(request.param), topics, request.param)
     with applications() as starter:
@@ -140,7 +138,6 @@ def test_what_was_there_before_is_landed_compacted_and_empty_topics_included(lan
     landing.assert_landed()
 
 
-@shortly_in_the_drivers_lane
 def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) -> None:
     topics = landing.topics
     for commit in (True, False, False, True):
@@ -154,7 +151,6 @@ def test_aborted_transactions_are_not_landed_and_not_missed(landing: Landing) ->
     landing.assert_landed()
 
 
-@shortly_in_the_drivers_lane
 def test_a_batch_that_the_filter_drops_whole_is_dealt_with(landing: Landing) -> None:
     topics = landing.topics
     topics.send(topics.plain, 300, body=f"{DROPPED} this")
@@ -163,7 +159,6 @@ def test_a_batch_that_the_filter_drops_whole_is_dealt_with(landing: Landing) -> 
     landing.assert_landed()
 
 
-@shortly_in_the_drivers_lane
 def test_a_batch_that_is_all_bad_goes_to_quarantine_whole(landing: Landing) -> None:
     topics = landing.topics
     for number in range(300):
@@ -172,7 +167,6 @@ def test_a_batch_that_is_all_bad_goes_to_quarantine_whole(landing: Landing) -> N
     landing.assert_landed()
 
 
-@shortly_in_the_drivers_lane
 def test_a_record_that_does_not_fit_says_which_field_in_either_lane(landing: Landing) -> None:
     topics = landing.topics
     value = as_json({**GOOD, "amount": "dear", "tags": ["t", "u"]})
@@ -184,7 +178,6 @@ def test_a_record_that_does_not_fit_says_which_field_in_either_lane(landing: Lan
     assert told == {("does_not_fit", "amount: 'dear' is not a DOUBLE")}
 
 
-@shortly_in_the_drivers_lane
 def test_every_row_of_an_explode_carries_its_ordinal(landing: Landing) -> None:
     topics = landing.topics
     topics.send(topics.plain, 20, tags=[f"tag-{number % 8}" for number in range(40)])  # each tag is a partition
@@ -192,7 +185,6 @@ def test_every_row_of_an_explode_carries_its_ordinal(landing: Landing) -> None:
     landing.assert_landed()
 
 
-@shortly_in_the_drivers_lane
 def test_partitions_added_while_running_are_landed_from_their_beginning(landing: Landing) -> None:
     topics = landing.topics
     admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap_servers})
@@ -259,7 +251,6 @@ QUARANTINED_INPUT: dict[str, bytes | None] = {
 }
 
 
-@shortly_in_the_drivers_lane
 def test_bad_input_is_landed_or_quarantined_as_the_spec_says(landing: Landing) -> None:
     topics = landing.topics
     for value, columns in LANDED_INPUT.values():
@@ -288,7 +279,6 @@ def _reasons(landing: Landing) -> Counter[str]:
     return Counter(sample.reason for sample in read_samples(landing.pipeline.control, time.time()))
 
 
-@shortly_in_the_drivers_lane
 def test_idle_is_not_silent(landing: Landing) -> None:
     now = time.time()
     landing.application.wait_for(lambda: _says(landing, now), 15, "progress without lag while nothing is produced")

@@ -23,7 +23,7 @@ from tests.support.s3.clients import delta_options
 from tests.support.s3.running import S3Server
 from tests.support.streams.applications import Applications, applications
 from tests.support.streams.command_line import lakebound
-from tests.support.streams.long_form import LONG_FORM, only_in_long_form
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import Pipeline, assert_exactly_once, make_pipeline
 from tests.support.tables.foreign_hands import forget_entries
 from tests.support.tables.rewinding import now_ms
@@ -232,14 +232,14 @@ def test_what_a_milder_schema_fixes_is_released(story: Story) -> None:
     assert story.answer("prove", "events", "--deep")["ok"]
 
 
+@only_in_long_form  # shortly: tests/spark/test_validation_application.py, and tests/local/inspection of a bucket
 def test_what_landed_is_validated_and_failing_rows_are_copied(story: Story) -> None:
     report = story.answer("validate", "events", code=2)
     assert report["problems"] == [] and [one["table"] for one in report["ranges"]] == [t.id for t in story.pipeline.spec.tables]
     delta, iceberg = ({result["label"]: result["passed"] for result in one["results"]} for one in report["ranges"])
     assert (delta, iceberg) == ({"small": False, "once": True, "twin": True}, {"small": False})
     assert [one["lost"] for one in report["ranges"]] == [None, None]
-    released = len(story.mild) if LONG_FORM else 0
-    assert report["ranges"][1]["rows"] == story.journal.count("table") + released
+    assert report["ranges"][1]["rows"] == story.journal.count("table") + len(story.mild)
     copies = story.delta(story.pipeline.spec.quarantine_table).to_pyarrow_table().to_pylist()
     assert [row["_kafka"]["ordinal"] for row in copies if row["reason"] == "small"] == [-1]
     assert story.answer("prove", "events", "--deep")["ok"]
