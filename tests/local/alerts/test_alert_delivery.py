@@ -14,6 +14,7 @@ import yaml
 from tests.support.airflow.alerting import GONE, ROUTES, SECRET, control_fixture, hook_fixture, mailbox_fixture, run  # noqa: F401
 from tests.support.airflow.receivers import Mailbox, WebhookEndpoint
 from tests.support.streams.command_line import answer, lakebound
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import settings_fixture  # noqa: F401
 from tests.support.waiting import HANGS_SECONDS
 
@@ -95,7 +96,7 @@ def test_an_endpoint_that_is_down_for_a_while_loses_no_alert_and_gets_them_in_or
     assert answer("alerts")["waiting"] == []
 
 
-@pytest.mark.parametrize("is_down", [False, True])
+@pytest.mark.parametrize("is_down", [pytest.param(False, marks=only_in_long_form), True])
 def test_the_secret_in_the_address_is_in_no_log(
     settings: Settings, control: ControlFolder, hook: WebhookEndpoint, mailbox: Mailbox, tmp_path: Path, is_down: bool
 ) -> None:

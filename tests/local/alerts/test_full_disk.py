@@ -13,6 +13,7 @@ from tests.support.airflow.alerting import GONE, ROUTES, hook_fixture, mailbox_f
 from tests.support.airflow.receivers import Mailbox, WebhookEndpoint
 from tests.support.airflow.watching import RunningWatch, watch_fixture  # noqa: F401
 from tests.support.full_disk import SmallDisk, small_disk
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.stand_ins import orders, settings_fixture  # noqa: F401
 
 from lakebound.alerts.store import AlertStore
@@ -114,6 +115,7 @@ def test_a_disk_that_is_read_only_is_told_too(
     assert told(hook)[1:] == [("resolved", "*", "unwritable")]
 
 
+@only_in_long_form  # shortly, a round on a full disk, above
 def test_watches_that_start_on_a_full_disk_tell_it_once(
     settings: Settings,
     control: ControlFolder,

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_postgresql, in_rest, store_on
+from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.local_tables import Lander, lander, make_table
 
 from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
 
+INSTALLATIONS = ["postgresql", "rest", "postgresql on s3", "rest on s3"] if LONG_FORM else ["postgresql", "rest on s3"]
+"""In the short form each kind of catalog, and each place of the tables."""
 
-@pytest.fixture(params=["postgresql", "rest", "postgresql on s3", "rest on s3"])
+
+@pytest.fixture(params=INSTALLATIONS)
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """An installation of each kind of catalog, with tables on this machine and in a bucket."""
     on_s3 = request.param.endswith("s3")

@@ -34,6 +34,7 @@ from tests.support.catalogs.compacting import (  # noqa: F401
     spec_fixture,
 )
 from tests.support.catalogs.installations import Installation
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.local_tables import PIPELINE, SCHEMA, Lander, landed_offsets, lander, make_table, rows
 
 from lakebound.control.folder import ControlFolder
@@ -51,6 +52,8 @@ from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.iceberg.rows import NotRewritableError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.table import open_table
+
+pytestmark = each_value_once
 
 
 def test_small_files_become_one_with_the_same_rows_and_the_stream_goes_on(

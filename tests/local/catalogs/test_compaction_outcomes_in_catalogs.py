@@ -26,6 +26,7 @@ from tests.support.catalogs.compacting import (  # noqa: F401
 )
 from tests.support.catalogs.installations import Installation
 from tests.support.catalogs.rest_server import Fault
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.local_tables import Lander, lander
 
 from lakebound.errors import CatalogUnavailableError, LakeboundError, TableFeatureError
@@ -37,6 +38,8 @@ from lakebound.tables.iceberg.append import SnapshotWriter
 from lakebound.tables.iceberg.rows import NotRewritableError
 from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.table import open_table
+
+pytestmark = each_value_once
 
 CHANGES = pytest.mark.parametrize(
     ("change", "error", "reason"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.catalogs.installations import Installation, Store, in_rest
 from tests.support.catalogs.rest_server import CLIENT_SECRET, Fault, RestServer
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.local_tables import Lander, lander, make_table
 from tests.support.tables.restoring import put_back, three_batches, version_of
 
@@ -23,6 +24,8 @@ from lakebound.tables.iceberg.open import open_catalog
 from lakebound.tables.iceberg.rest import RestLedgerCatalog
 from lakebound.tables.outages import passes
 from lakebound.tables.table import open_table
+
+pytestmark = each_value_once
 
 TABLE = "shop.orders"
 

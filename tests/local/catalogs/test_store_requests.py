@@ -9,6 +9,7 @@ import pytest
 from tests.support.catalogs.installations import Installation, in_postgresql, in_rest, store_on
 from tests.support.s3.faults import Fault, slow_down
 from tests.support.s3.running import S3Server
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.local_tables import Lander, offsets
 
 from lakebound.inspection.query import PipelineTables, run_query
@@ -16,6 +17,8 @@ from lakebound.inspection.store_cost import batch_requests
 from lakebound.tables.iceberg.health import read_facts
 from lakebound.tables.misread import ColumnsLook
 from lakebound.tables.table import open_table
+
+pytestmark = each_value_once
 
 TABLE = "shop.orders"
 _PLACES = {"data": "*.parquet", "manifest": "*-m0.avro", "list": "*/snap-*.avro", "metadata": "*.metadata.json"}

@@ -160,6 +160,7 @@ def test_without_its_state_an_application_ends_and_nothing_is_lost(world: World,
     world.assert_exactly_once()
 
 
+@only_in_long_form  # shortly: tests/chaos/test_zombie.py, and tests/local/tables of handles of an older epoch
 def test_a_zombie_without_its_state_is_refused_by_the_table(world: World, s3_server: S3Server) -> None:
     zombie = world.start(world.first, "app-1")
     wait_until(lambda: world.lands("app-1"), 60, "landing")

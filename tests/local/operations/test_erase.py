@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 from tests.oracle import read_delta, read_iceberg
+from tests.support.streams.long_form import each_value_once
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, offsets, rows
 from tests.support.tables.quarantined import Quarantined, span
@@ -145,6 +146,7 @@ def compact(world: World, table: DeltaLakeTable) -> str:
     return "compacted"
 
 
+@each_value_once
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("kind", [DeltaLakeTable, IcebergTable])
 def test_the_same_command_finishes_what_was_cut_short(

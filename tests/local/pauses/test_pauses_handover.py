@@ -15,7 +15,7 @@ from tests.support.pauses.world import PausedWorld
 
 from lakebound.control import handover
 
-_SAMPLED = 1000 if ALL else 8
+_SAMPLED = 1000 if ALL else 4
 _THIRD = (None, "second", "takeover", "restore", "orphans")
 
 

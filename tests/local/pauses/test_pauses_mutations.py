@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from tests.support.pauses.actors import make_actors
 from tests.support.pauses.file_operations import interposed
-from tests.support.pauses.form import WorldMaker, gates, make_world_fixture, tell  # noqa: F401
+from tests.support.pauses.form import WorldMaker, gates, make_world_fixture, only_where_all, tell  # noqa: F401
 from tests.support.pauses.interleaving import Turn, interleave
 from tests.support.pauses.oracle import Report
 from tests.support.pauses.runs import Case, run_cases, single_pauses
@@ -65,6 +65,7 @@ def test_without_the_look_after_the_put(make_world: WorldMaker, monkeypatch: pyt
     assert lost
 
 
+@only_where_all
 def test_without_the_look_before_the_put(make_world: WorldMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backup without the tip is there: the commit gets into its log, where readers see it until it is taken back."""
     world = make_world("delta", "plain")
@@ -103,7 +104,7 @@ def test_without_the_check_of_the_parent(make_world: WorldMaker, monkeypatch: py
     assert found.faulty_runs
 
 
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=only_where_all)])
 def test_without_the_epoch(kind: str, make_world: WorldMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """An application whose successor has opened the table commits on."""
     world = make_world(kind, "plain")

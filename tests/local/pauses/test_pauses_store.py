@@ -12,8 +12,8 @@ from tests.support.s3.running import S3Server
 
 from lakebound.storage.objects import ObjectStore
 
-_SINGLE = None if ALL else 12
-_DOUBLE = 300 if ALL else 6
+_SINGLE = None if ALL else 6
+_DOUBLE = 300 if ALL else 3
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from lakebound.tables.places import Places
 WHOLE = os.environ.get("LAKEBOUND_POWER_CUTS") == "all"
 MOST = 200 if WHOLE else 4
 """States of one moment; where there are more, as many are chosen by seed."""
-SHARE = 1 if WHOLE else 2
+SHARE = 1 if WHOLE else 4
 """One state of so many is judged, and which ones depends on the seed."""
 pytestmark = pytest.mark.timeout(7200 if WHOLE else 600)
 SEED = int(os.environ.get("LAKEBOUND_POWER_CUTS_SEED", "1"))

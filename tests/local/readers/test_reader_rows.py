@@ -17,9 +17,9 @@ from tests.support.tables.foreign_hands import foreign_iceberg
 
 from lakebound.tables.places import Places
 
-CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shape in shapes(table_format, 5)]  # type: ignore[arg-type]
+CASES = [(table_format, shape) for table_format in ("delta", "iceberg") for shape in shapes(table_format, 3)]  # type: ignore[arg-type]
 IDS = [f"{table_format}-{shape.name}" for table_format, shape in CASES]
-PREDICATES = 12
+PREDICATES = 8
 
 
 def statements(table: Generated) -> tuple[int, list[str]]:

@@ -16,6 +16,7 @@ from tests.support.pauses.runs import Found, gates_of
 from tests.support.pauses.world import PausedWorld, Shape, make_paused_world
 
 ALL = os.environ.get("LAKEBOUND_PAUSES") == "full"
+only_where_all = pytest.mark.skipif(not ALL, reason="only in the long form: make test-pauses")
 KEPT = os.environ.get("LAKEBOUND_PAUSES_KEPT")
 """Folder for the distinct end states, which Spark reads afterwards."""
 
