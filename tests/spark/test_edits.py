@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 from tests.oracle import read_delta, read_iceberg
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import LONG_FORM, short_form
 from tests.support.tables.edits import PARTITIONS, Body, Edit, body, edits
 from tests.support.waiting import HANGS_SECONDS
 
@@ -37,9 +37,8 @@ from lakebound_spark.stream.stop_signal import StopSignal
 
 pytestmark = pytest.mark.spark
 
-SAMPLE = 6
-"""Cases of the short form, by a seed; ``make test-edits`` and ``make test-spark`` try all."""
 SEED = int(os.environ.get("LAKEBOUND_SEED") or 1)
+"""Chooses the cases of the short form, which have each kind of table and each fate; ``make test-edits`` tries all."""
 
 READERS = ("library", "polars", "spark")
 FIRST_DAY = datetime.datetime(2023, 11, 15, tzinfo=datetime.UTC)
@@ -73,9 +72,9 @@ def cases() -> list[Case]:
         (format_name, partitioned, edit) for format_name, partitioned in PARTITIONS for edit in edits(partitioned=partitioned)
     ]
     every = [Case(number, *one) for number, one in enumerate(found)]
-    if LONG_FORM:
-        return every
-    return random.Random(SEED).sample(every, SAMPLE)
+    if not LONG_FORM:
+        random.Random(SEED).shuffle(every)
+    return short_form(every, lambda case: [case.format, case.partitioned, case.edit.fates[case.format]])
 
 
 @pytest.fixture(params=cases(), ids=lambda case: case.id)

@@ -30,10 +30,9 @@ LANES: tuple[Lane, ...] = ("direct", "driver", "cluster")
 STAMPS_MS = (1_700_000_000_123, 0, -1, 1_700_000_000_000_000, -62_135_596_800_000, -62_135_596_800_001, 253_402_300_799_999)
 STAMPS_MS = (*STAMPS_MS, 253_402_300_800_000)
 """Times of records in Kafka: milliseconds, microseconds, and the ends of the years 1 to 9999."""
-_OF_EACH_TYPE = 8
-_OF_ONE_TYPE = 24
-_SHAPES = 1
-"""In the sample."""
+_OF_EACH_TYPE = 6
+_OF_PARTITION = 24
+"""Values of the sample, of each type, and of the columns by which the tables are partitioned."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,15 @@ PARTITIONED = (
     Shape({"p": "STRING", "q": "BIGINT"}, ("p", "q"), ("truncate(2, p)", "truncate(1000, q)")),
     Shape({"p": "TIMESTAMP", "q": "STRING"}, ("q", "p"), ("day(p)", "q")),
 )
-SAMPLED = (UNPARTITIONED, *random.Random(SEED).sample(PARTITIONED, _SHAPES))
-"""Every type."""
-SHAPES = (UNPARTITIONED, *PARTITIONED) if WHOLE else SAMPLED
+
+
+def _sampled() -> Shape:
+    """Return one shape of every type with a partition's columns beside them."""
+    found = random.Random(SEED).choice(PARTITIONED)
+    return replace(found, columns=found.columns | UNPARTITIONED.columns)
+
+
+SHAPES = (UNPARTITIONED, *PARTITIONED) if WHOLE else (_sampled(),)
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def records_of(shape: Shape, dice: random.Random) -> list[Record]:
     for column, kind in shape.columns.items():
         cases = cases_of(kind, dice)
         if not WHOLE:
-            cases = dice.sample(cases, min(len(cases), _OF_EACH_TYPE if len(shape.columns) > 2 else _OF_ONE_TYPE))
+            cases = dice.sample(cases, min(len(cases), _OF_EACH_TYPE if column in UNPARTITIONED.columns else _OF_PARTITION))
         found += [_record(column, case) for case in cases]
     others = RECORDS if WHOLE else dice.sample(RECORDS, _OF_EACH_TYPE)
     found += [Record(value, next(iter(shape.columns)), fate) for value, fate in others]
@@ -120,7 +125,8 @@ def records_of(shape: Shape, dice: random.Random) -> list[Record]:
 
 def too_small(record: Record, shape: Shape) -> bool:
     """Whether the value of a partition field ``truncate`` would be smaller than any number of its type."""
-    widths = [int(one.split("(")[1].split(",")[0]) for one in shape.iceberg if one.startswith("truncate")]
+    own = [one for one in shape.iceberg if one.startswith("truncate") and one.endswith(f" {record.column})")]
+    widths = [int(one.split("(")[1].split(",")[0]) for one in own]
     kind, number = shape.columns[record.column], record.fate[1] if isinstance(record.fate, tuple) else None
     least = {"INT": -(2**31), "BIGINT": -(2**63)}.get(kind)
     return least is not None and isinstance(number, int) and any(number - number % width < least for width in widths)
@@ -161,7 +167,9 @@ def in_batches(records: list[Record], direct: LaneWorld, dice: random.Random) ->
     dice.shuffle(records)
     taken = [record for record in records if direct.is_good(record.value)]
     others = [record for record in records if not direct.is_good(record.value)]
-    return [batch for batch in (taken, others, dice.sample(records, min(len(records), 20))) if batch]
+    # Shortly, both together: tests/spark/test_landing_in_memory.py.
+    both = dice.sample(records, min(len(records), 20)) if WHOLE else []
+    return [batch for batch in (taken, others, both) if batch]
 
 
 def accounted(landed: LandedRows, count: int) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.support.streams.long_form import each_value_once, short_form
 from tests.support.tables.transform_worlds import LANES, sent
 from tests.support.tables.value_lanes import IDS, LandedRows, LaneWorld, Sent
 
@@ -109,7 +110,7 @@ def landed(session: SparkSession, folder: Path, spec: PipelineSpec, way: Lane, b
 
 @pytest.mark.parametrize(
     ("way", "kind"),
-    [*product(["direct"], KEYS), ("driver", "columns"), ("driver", "bytes"), ("cluster", "string"), ("cluster", "json")],
+    short_form([*product(["direct"], KEYS), *product(["driver", "cluster"], KEYS)], lambda case: case),
 )
 def test_each_record_lands_with_key_and_headers_or_keeps_them_in_quarantine(
     session: SparkSession, tmp_path: Path, kind: str, way: Lane
@@ -150,6 +151,7 @@ def test_a_transform_gets_them_as_columns(session: SparkSession, tmp_path: Path,
         assert rows == [("A", "n"), ("B", "x"), (None, None)]
 
 
+@each_value_once
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 @pytest.mark.parametrize("value", ["json", "string", "bytes"])
 def test_in_real_time_each_record_becomes_what_it_becomes_in_batches(session: SparkSession, kind: str, value: str) -> None:
