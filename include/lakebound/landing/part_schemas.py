@@ -150,7 +150,8 @@ class PartSchemas:
         if self._sign is not None and sign != self._sign:
             versions = self._subjects.versions(self._names)
             with self._lock:
-                self._versions, self._read = versions, None
+                if versions != self._versions:  # A record may have named the new version before.
+                    self._versions, self._read = versions, None
         self._sign = sign
 
     def in_use(self) -> SchemasInUse | None:

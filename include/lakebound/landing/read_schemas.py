@@ -87,6 +87,7 @@ class SchemaBook:
         self._wanted: dict[PartOfRecord, frozenset[SchemaId]] = {}
         self._away: LakeboundError | None = None
         self._lock = Lock()
+        self._settled = 0
         self._parts = {
             part: PartSchemas(
                 source,
@@ -107,6 +108,11 @@ class SchemaBook:
     def has_newer(self) -> bool:
         """Whether something was learnt since the pipeline was last asked for."""
         return any(one.has_newer for one in self._parts.values())
+
+    @property
+    def settled(self) -> int:
+        """How often tables were settled with the schemas."""
+        return self._settled
 
     @property
     def passed_over(self) -> PassedOver:
@@ -214,7 +220,9 @@ class SchemaBook:
         """
         before = self.passed_over
         try:
-            return self._followed(settle, before)
+            found = self._followed(settle, before)
+            self._settled += 1
+            return found
         except BaseException:
             for part, one in self._parts.items():
                 one.pass_over(before[part])

@@ -14,6 +14,7 @@ from lakebound.redaction import redacted
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
+_TICK_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 3.0
 """How long to wait while partitions wait for schemas that the registry was asked for in vain."""
 
@@ -45,6 +46,7 @@ class SchemaWatch:
 
     def _loop(self) -> None:
         while True:
+            settled = self._book.settled
             try:
                 if self._book.away is not None:
                     self._book.ask()
@@ -52,17 +54,23 @@ class SchemaWatch:
                 self._note(self._book.in_use())
             except Exception as exc:
                 log.warning("the versions of the schemas are not known: %s", redacted(exc))
-            if self._wait():
+            if self._wait(settled):
                 return
 
-    def _wait(self) -> bool:
-        """Wait until it is time for the next look; return whether the end was told."""
+    def _wait(self, settled: int) -> bool:
+        """Wait until it is time for the next look; return whether the end was told.
+
+        Args:
+            settled: How often tables had been settled before the last look: after another time, something else is in use.
+        """
         looked_at = time.monotonic()
-        while (left := looked_at + self._look_seconds - time.monotonic()) > 0:
-            if self._ended.wait(min(left, _ASK_AGAIN_SECONDS)):
-                return True
-            if self._book.away is not None:
+        while self._book.settled == settled:
+            most = self._look_seconds if self._book.away is None else min(self._look_seconds, _ASK_AGAIN_SECONDS)
+            left = looked_at + most - time.monotonic()
+            if left <= 0:
                 return False
+            if self._ended.wait(min(left, _TICK_SECONDS)):
+                return True
         return False
 
     def _note(self, parts: tuple[SchemasInUse, ...]) -> None:

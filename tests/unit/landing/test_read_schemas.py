@@ -108,6 +108,18 @@ def test_a_look_finds_a_version_before_a_record_names_it() -> None:
     assert columns(book) == ["a", "b"]
 
 
+def test_a_version_that_a_record_has_named_is_none_that_a_look_finds() -> None:
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    columns(book)
+    book.look()
+    subjects.schemas.append(avro("a", "b"))
+    book.learn({"value": {2}})
+    assert columns(book) == ["a", "b"]
+    book.look()
+    assert not book.has_newer, "the query would end once more"
+
+
 def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
     guid = "d9b6a9c4-5f7b-4a4e-8e6b-2d6a4f7f3a11"
     subjects = Subjects([avro("a")], 1, {7: avro("x"), guid: avro("a")})

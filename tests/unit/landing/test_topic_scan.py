@@ -35,7 +35,8 @@ class Message:
 
     def headers(self) -> list[tuple[str, bytes]]:
         assert self._source is not None
-        self._source.encode("latin-1").decode()  # As the client raises where the name of a header is not UTF-8.
+        if not self._source.isascii():
+            raise SystemError("returned a result with an exception set")  # The client's: a name is not UTF-8.
         return [("lakebound_source", self._source.encode())]
 
 

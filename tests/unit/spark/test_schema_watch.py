@@ -99,6 +99,22 @@ def test_what_is_in_use_is_noted_and_a_newer_version_when_it_is_read(tmp_path: P
         watch.end()
 
 
+def test_what_is_in_use_is_noted_as_soon_as_the_tables_follow(tmp_path: Path) -> None:
+    control, subjects = ControlFolder(tmp_path, "orders"), AwayAtFirst()
+    book = SchemaBook(SPEC, {}, {"value": subjects}, learns=True)
+    book.followed(lambda spec: spec)
+    watch = SchemaWatch(book, control, look_seconds=3_600)
+    watch.start()
+    try:
+        wait_until(lambda: "version 1 (id 1)" in lines(control), 30, "what is in use is noted")
+        subjects.schemas.append(avro("a", "b"))
+        book.learn({"value": {2}})
+        book.followed(lambda spec: spec)
+        wait_until(lambda: "version 2 added b" in lines(control), 30, "the newer version is noted")
+    finally:
+        watch.end()
+
+
 def test_a_schema_that_was_asked_for_in_vain_is_asked_for_again(tmp_path: Path) -> None:
     subjects = AwayAtFirst()
     book = SchemaBook(SPEC, {}, {"value": subjects}, learns=True)
