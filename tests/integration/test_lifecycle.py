@@ -136,6 +136,7 @@ def assert_lineage(server: LineageServer, pipeline: Pipeline, topic: str, *, row
         assert sum(one["size"] for one in told) > 0
 
 
+@only_in_long_form  # shortly: a bounded run in test_getting_started.py, lineage in tests/local/streams/test_lineage_client.py
 def test_latest_is_the_first_start_only_and_a_bounded_run_ends_at_its_bound(
     tmp_path: Path,
     broker: Broker,

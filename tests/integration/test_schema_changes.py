@@ -1,4 +1,8 @@
-"""A pipeline whose schema changes between two starts: columns come, and a type that does not fit is refused, not looped."""
+"""A pipeline whose schema changes between two starts: columns come, and a type that does not fit is refused, not looped.
+
+In the long form alone: in the short one columns come while an application runs (test_registered_schemas.py), and what a start
+makes of each edit is in tests/spark/test_edits.py.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,14 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import EVENT_SCHEMA, JournalingProducer, as_json, event
 from tests.support.streams.applications import applications
-from tests.support.streams.long_form import LONG_FORM
+from tests.support.streams.long_form import only_in_long_form
 from tests.support.streams.pipelines import ANY_LANE, Pipeline, assert_exactly_once, make_pipeline
 from tests.support.worlds.said_findings import read_findings
 
 from lakebound.cli.plan_check import check_plans
 from lakebound.local.broker import Broker
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, only_in_long_form]
 
 NOTED = f"{EVENT_SCHEMA}, note STRING"
 
@@ -48,9 +52,8 @@ def test_columns_come_and_a_type_that_does_not_fit_is_refused(broker: Broker, to
         assert first.stop().verdict == "stopped"
 
         after = with_schema(before, NOTED, schema_evolution="add_columns")
-        if LONG_FORM:  # shortly: tests/spark/test_edits.py asks what check says of each edit
-            (plan,) = check_plans([after.spec], after.settings)
-            assert "column note (STRING) is added" in plan.changes["delta:events"]
+        (plan,) = check_plans([after.spec], after.settings)
+        assert "column note (STRING) is added" in plan.changes["delta:events"]
         second = starter.start(after)
         send(producer, name, range(200, 400))
         second.wait_landed(journal.ends())

@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
 from tests.oracle import read_delta, read_iceberg
-from tests.support.streams.long_form import each_value_once
+from tests.support.streams.long_form import LONG_FORM, each_value_once, only_in_long_form
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, offsets, rows
 from tests.support.tables.quarantined import Quarantined, span
@@ -255,7 +255,7 @@ def test_the_record_of_the_pipeline_outlives_its_tables(world: World) -> None:
     assert count(open_table(world.delta, world.at).read_ledger().coverage) == 30
 
 
-@pytest.mark.parametrize("name", ["delta", "iceberg"])
+@pytest.mark.parametrize("name", ["delta", pytest.param("iceberg", marks=only_in_long_form)])
 def test_a_table_that_is_made_anew_leaves_the_rows_out(world: World, name: str) -> None:
     """As a start does it: the table is told what was erased, and reads everything again."""
     landed(world)
@@ -407,7 +407,7 @@ def reorder(iceberg: Any) -> None:
 ICEBERG = TableSpec(format="iceberg", name="shop.orders")
 
 
-@pytest.mark.parametrize("work", [rename_city, drop_city, reorder])
+@pytest.mark.parametrize("work", [rename_city, drop_city, reorder] if LONG_FORM else [rename_city])
 def test_what_others_did_to_the_columns_of_an_iceberg_table_is_no_hindrance(
     world: World, work: Callable[[Any], None], tmp_path: Path
 ) -> None:
