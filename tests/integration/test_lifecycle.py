@@ -95,7 +95,7 @@ def test_lets_nobody_disturb_it_and_stops_gracefully(
     assert_exactly_once(pipeline, journal.before(ends))
 
 
-@only_in_long_form  # shortly: to the driver under load in the test above, to the group in test_outages.py
+@only_in_long_form  # shortly: to the driver under load in the test above
 def test_sigterm_to_the_jvm_or_to_the_whole_group_stops_it_gracefully(
     tmp_path: Path, broker: Broker, topic: TopicMaker, starter: Applications, producer: JournalingProducer, journal: Journal
 ) -> None:

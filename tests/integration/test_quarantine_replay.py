@@ -1,7 +1,7 @@
 """Quarantined records, half of which a new schema fixes, beside the running stream; the release is tried, killed and repeated.
 
-In the long form alone: in the short one test_keys_and_headers.py releases records beside what landed, test_replay.py kills a
-backfill, which lands in the same way, and tests/local/operations has trials, and rows that decide what is still to be landed.
+In the long form alone: in the short one test_keys_and_headers.py releases records beside what landed, and
+tests/local/operations has trials, and rows that decide what is still to be landed.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def test_rows_that_somebody_deleted_are_replayed(story: Story) -> None:
     assert_exactly_once(story.pipeline, story.journal)
 
 
-@only_in_long_form  # shortly: tests/integration/test_quarantine_replay.py, and the test above for a guest's commits in a bucket
+@only_in_long_form  # shortly: test_keys_and_headers.py, and the test above for a side job's commits in a bucket
 def test_what_a_milder_schema_fixes_is_released(story: Story) -> None:
     story.write_pipeline(value={"format": "json", "schema": MILD})
     done = story.answer("quarantine", "events", "--replay")["result"]
