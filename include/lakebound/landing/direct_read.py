@@ -56,7 +56,10 @@ class HasHeaders(Protocol):
 
 
 def readable_headers(record: HasHeaders) -> Headers | None:
-    """Return the headers of a record; None where it has none, or where one has a name that is not UTF-8: none is read then."""
+    """Return the headers of a record; None where it has none, or where one has a name that is not UTF-8: none is read then.
+
+    Asked once of a record: of such a one the client's second answer is a broken list, which ends the process.
+    """
     try:
         return record.headers()
     except _NO_TEXT:
@@ -72,6 +75,14 @@ class GivenHeaders:
     def headers(self) -> Headers:
         """Return them."""
         return self.given
+
+
+class _Unreadable:
+    """Stands for a record whose headers the client could not read: it must not be asked again (``readable_headers``)."""
+
+    def headers(self) -> Headers | None:
+        """Raise what the client raised."""
+        raise SystemError("the name of a header is not UTF-8")
 
 
 @dataclass(frozen=True)
@@ -100,15 +111,23 @@ class RecordColumns:
         """
         if not self.sources:
             return [None] * (len(self) if positions is None else len(positions))
-        chosen = self.sources if positions is None else [self.sources[at] for at in positions]
+        places = range(len(self)) if positions is None else positions
+        found: list[Headers | None] = []
         try:
-            return [one.headers() for one in chosen]
+            for at in places:
+                found.append(self.sources[at].headers())
         except _NO_TEXT as exc:
+            self.sources[places[len(found)]] = _Unreadable()
             raise DirectReadRefusedError("the name of a header is not UTF-8") from exc
+        return found
 
     def readable_headers(self) -> list[Headers | None]:
         """Return the headers of all records; None, too, for one whose headers the client cannot read (``readable_headers``)."""
-        return [*map(readable_headers, self.sources)] if self.sources else [None] * len(self)
+        if not self.sources:
+            return [None] * len(self)
+        found = [*map(readable_headers, self.sources)]
+        self.sources[:] = [GivenHeaders(one or ()) for one in found]
+        return found
 
     def at(self, positions: Sequence[int]) -> RecordColumns:
         """Return those at these positions."""
