@@ -6,6 +6,7 @@ every minute. One table is looked at: the tables of a pipeline get the same rows
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,11 +16,13 @@ from lakebound.alerts.code_sampling import Sampled, sample
 from lakebound.control.code_samples import CodeSamples, VersionSamples, read_samples, write_samples
 from lakebound.control.findings import Finding, Severity, read_source, replace_findings
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import LakeboundError
+from lakebound.redaction import NOT_SHOWN, redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
 from lakebound.tables.table import open_table
+
+log = logging.getLogger(__name__)
 
 SOURCE = "code"
 RUNBOOK = "bad-deploy"
@@ -39,7 +42,8 @@ def look_at_code(spec: PipelineSpec, control: ControlFolder, settings: Settings)
     now, before = time.time(), read_samples(control)
     try:
         after = _looked(spec, settings, before, now)
-    except (LakeboundError, OSError):
+    except Exception as exc:  # Each format's library has errors of its own.
+        log.info("what the code makes of the records could not be looked at: %s", redacted(exc, NOT_SHOWN))
         return
     if after is None:
         return

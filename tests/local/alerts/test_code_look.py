@@ -81,3 +81,17 @@ def test_a_column_that_new_code_nulls_is_found_until_the_code_is_put_back(table_
     assert found() == ()
     written = "".join(path.read_text() for path in control.folder.rglob("*.json"))
     assert SECRET not in written
+
+
+def test_a_table_that_cannot_be_read_is_left_to_the_doctor(tmp_path: Path) -> None:
+    settings: Settings = replace(load_settings(), home=tmp_path / "state", warehouse=tmp_path / "lake")
+    spec = PipelineSpec.model_validate({**ORDERS, "topics": [TOPIC], "tables": [{"format": "delta", "name": "shop.orders"}]})
+    control, places = ControlFolder(settings.home, spec.pipeline), places_of(settings, spec.warehouse)
+    look_at_code(spec, control, settings)
+    assert not control.exists(), "there is no table yet"
+    landing = Landing(spec.tables[0], places)
+    landing.run("good", 1)
+    for file in places.delta_path(spec.tables[0]).rglob("*.parquet"):
+        file.write_bytes(b"no Parquet")
+    look_at_code(spec, control, settings)
+    assert read_samples(control) is None and read_source(control, SOURCE) is None
