@@ -36,6 +36,9 @@ _QUEUED_KILOBYTES = 32_768
 _TOPIC, _PARTITION, _ERROR = methodcaller("topic"), methodcaller("partition"), methodcaller("error")
 _NO_TEXT = (UnicodeDecodeError, SystemError)
 """What the client raises of a header whose name is not UTF-8: its own code does not see that it has failed, but Python does."""
+_headers_of = methodcaller("headers")
+"""Asks a record. Where a call in Python code was made often, Python 3.11 no longer checks what C code returns: the error would
+come up later, anywhere. It checks what C code calls (https://peps.python.org/pep-0659/)."""
 _END = KafkaError._PARTITION_EOF
 """No error: the consumer is at the end of a partition."""
 _MOST_AHEAD_BYTES = 32 * 1024 * 1024
@@ -61,7 +64,7 @@ def readable_headers(record: HasHeaders) -> Headers | None:
     Asked once of a record: of such a one the client's second answer is a broken list, which ends the process.
     """
     try:
-        return record.headers()
+        return _headers_of(record)  # type: ignore[no-any-return]
     except _NO_TEXT:
         return None
 
@@ -115,7 +118,7 @@ class RecordColumns:
         found: list[Headers | None] = []
         try:
             for at in places:
-                found.append(self.sources[at].headers())
+                found.append(_headers_of(self.sources[at]))
         except _NO_TEXT as exc:
             self.sources[places[len(found)]] = _Unreadable()
             raise DirectReadRefusedError("the name of a header is not UTF-8") from exc
