@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCHEMA_FILE = Path("include/pipeline.schema.json")
 ALERTS_FILE = "alerts.yaml"
+REGISTRIES_FILE = "registries.yaml"
+_FILES_OF_OPERATORS = (ALERTS_FILE, REGISTRIES_FILE)
 
 
 @dataclass
@@ -44,7 +46,10 @@ class _Report:
 
 
 def check(
-    file: Annotated[Path | None, typer.Argument(help="A YAML file or a pipeline name. Default: all pipelines.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A pipeline name, its YAML file, alerts.yaml or registries.yaml. Default: all of them."),
+    ] = None,
     static: Annotated[
         bool, typer.Option("--static", help="Check the files only; do not start Spark to plan the schema and the transform.")
     ] = False,
@@ -72,12 +77,16 @@ def check(
     report.problems += _alerts_problems(file, settings)
     if storage or not static:
         report.problems += _warehouse_problems(file, report, settings, with_race=storage)
-    report.problems += _registry_problems(file, settings, asks=not static)
+    report.problems += _registry_problems(file, report, settings, asks=not static)
     report.problems += _alias_problems(report, settings, static=static)
     report.of_the_machine = open_folders(settings) + ([] if static else _channels(file, settings))
     for path, spec in report.specs.items():
         known = _columns_without_spark(spec, settings) if static else {}
-        own = [*_transform_problems(path, spec, settings), *_expectation_problems(spec, settings, known)]
+        own = [
+            *_transform_problems(path, spec, settings),
+            *_schema_problems(path, spec, settings),
+            *_expectation_problems(spec, settings, known),
+        ]
         report.add(spec.pipeline, own, [*_warnings(spec, settings), *partition_warnings(spec, known)])
         _reckon_cost(report, spec, settings)
     if not json:
@@ -92,7 +101,7 @@ def check(
     else:
         for line in report.of_the_machine:
             show(f"warning: {line}")
-    if file is not None and file.name == ALERTS_FILE and not report.problems and not json:
+    if file is not None and file.name in _FILES_OF_OPERATORS and not report.problems and not json:
         show(f"{file}: valid")
     raise typer.Exit(1 if report.problems else 0)
 
@@ -121,11 +130,19 @@ def _warehouse_problems(file: Path | None, report: _Report, settings: Settings, 
     return stores + _catalog_problems(list(report.specs.values()), settings)
 
 
-def _registry_problems(file: Path | None, settings: Settings, *, asks: bool) -> list[str]:
-    """Return what is wrong with the schema registries, where all files are asked for."""
-    from lakebound.inspection.registry_check import registry_problems
+def _registry_problems(file: Path | None, report: _Report, settings: Settings, *, asks: bool) -> list[str]:
+    """Return what is wrong with the schema registries: all of them, or those that the pipelines name.
 
-    return registry_problems(settings, None, asks=asks) if file is None else []
+    Spark's plan asks those of a pipeline itself.
+    """
+    from lakebound.inspection.registry_check import registry_problems
+    from lakebound.spec.registries_file import registries_file
+
+    if file is None or file.name == REGISTRIES_FILE:
+        return registry_problems(file or registries_file(settings), None, asks=asks)
+    sources = (source for spec in report.specs.values() for source in spec.schema_sources.values())
+    named = {source.registry for source in sources if source.registry is not None}
+    return registry_problems(registries_file(settings), named, asks=False) if named else []
 
 
 def _alias_problems(report: _Report, settings: Settings, *, static: bool) -> list[str]:
@@ -148,7 +165,7 @@ def _read(file: Path | None, settings: Settings) -> _Report:
     from lakebound.errors import InvalidSpecError
     from lakebound.spec.load import load_file, load_pipeline, load_pipelines, path_of
 
-    if file is not None and file.name == ALERTS_FILE:
+    if file is not None and file.name in _FILES_OF_OPERATORS:
         return _Report() if file.is_file() else _Report(problems=[f"{file}: this file does not exist"])
     if file is None:
         loaded = load_pipelines(settings)
@@ -219,6 +236,14 @@ def _transform_problems(path: Path, spec: PipelineSpec, settings: Settings) -> l
         return []
     keys = ("transform",)
     return [problem_line(path, Mistake(read_yaml(path).line_of(keys), missing, keys))]
+
+
+def _schema_problems(path: Path, spec: PipelineSpec, settings: Settings) -> list[str]:
+    """Return what files say of the pipeline's schemas."""
+    from lakebound.inspection.schema_check import schema_problems
+    from lakebound.spec.placed import told
+
+    return [told(problem, spec, path, settings.apps) for problem in schema_problems(spec, settings)]
 
 
 def _warnings(spec: PipelineSpec, settings: Settings) -> list[str]:

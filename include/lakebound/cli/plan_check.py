@@ -10,10 +10,9 @@ from typing import Any
 
 from lakebound.cli.small_spark import small_spark
 from lakebound.control.desired import Desired
-from lakebound.errors import InvalidRegistriesError, LakeboundError, UnknownRegistryError
+from lakebound.errors import LakeboundError
 from lakebound.inspection.validation.expectation_files import conditions
 from lakebound.landing.run_spec import RunSpec, make_run_spec
-from lakebound.landing.schema_files import SchemaFileError
 from lakebound.landing.spark_resources import planning_conf
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
@@ -64,29 +63,22 @@ class SparkPlan:
 def check_plans(specs: Sequence[PipelineSpec], settings: Settings) -> Iterator[SparkPlan]:
     """Yield what Spark says of each pipeline, as soon as it says it; its session takes some seconds to start.
 
+    Args:
+        specs: Pipelines whose files have no mistake (``lakebound.inspection.schema_check``).
+        settings: This machine's.
+
     Raises:
         CheckFailedError: It says nothing more.
     """
     wanted = [_asked(spec, settings) for spec in specs]
     # A transform runs in the session, and sees the secrets of no other pipeline. Most need none: those share one session.
-    for secrets, group in groupby(wanted, _secrets_of):
-        known = list(group)
-        asked = [one for one in known if not isinstance(one, SparkPlan)]
-        plans = _check_in_one_session(asked, settings, secrets) if asked else iter(())
-        yield from (one if isinstance(one, SparkPlan) else next(plans) for one in known)
+    for secrets, group in groupby(wanted, lambda asked: frozenset(asked[0].planning_secrets)):
+        yield from _check_in_one_session(list(group), settings, secrets)
 
 
-def _asked(spec: PipelineSpec, settings: Settings) -> _Asked | SparkPlan:
-    """Return what Spark is asked of a pipeline; where its schemas cannot be read, what is said of it without Spark."""
-    try:
-        return make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}"), conditions(spec, settings)
-    except (InvalidRegistriesError, SchemaFileError, UnknownRegistryError) as exc:
-        part = exc.part if isinstance(exc, SchemaFileError) else next(iter(spec.schema_sources))
-        return SparkPlan(spec.pipeline, [PlacedProblem(str(exc), (part,))])
-
-
-def _secrets_of(one: _Asked | SparkPlan) -> frozenset[str]:
-    return frozenset() if isinstance(one, SparkPlan) else frozenset(one[0].planning_secrets)
+def _asked(spec: PipelineSpec, settings: Settings) -> _Asked:
+    """Return what Spark is asked of a pipeline."""
+    return make_run_spec(spec, settings, Desired(), f"check-{spec.pipeline}"), conditions(spec, settings)
 
 
 def _check_in_one_session(group: Sequence[_Asked], settings: Settings, secrets: frozenset[str]) -> Iterator[SparkPlan]:

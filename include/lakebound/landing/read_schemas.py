@@ -35,6 +35,11 @@ PassedOver = Mapping[PartOfRecord, Mapping[SchemaId, str]]
 _MOST_TRIES = 200
 
 
+def refused_schema(kind: str, problem: str) -> str:
+    """Return that a schema of a format gives no columns, and why."""
+    return f"its {kind} schema cannot be landed: {problem}"
+
+
 class SchemaRefusedError(LakeboundError, is_refusal=True, runbook="schema-changed"):
     """No version of a schema of a pipeline has columns that its tables can have.
 
@@ -44,7 +49,7 @@ class SchemaRefusedError(LakeboundError, is_refusal=True, runbook="schema-change
 
     def __init__(self, pipeline: str, part: PartOfRecord, kind: str, problem: str) -> None:
         self.part = part
-        super().__init__(f"pipeline {pipeline!r}: {part}: its {kind} schema cannot be landed: {problem}")
+        super().__init__(f"pipeline {pipeline!r}: {part}: {refused_schema(kind, problem)}")
 
 
 class ColumnsRefusedError(LakeboundError, is_refusal=True, runbook="schema-changed"):
@@ -52,10 +57,11 @@ class ColumnsRefusedError(LakeboundError, is_refusal=True, runbook="schema-chang
 
     Attributes:
         part: The part of the records by which it is told.
+        problem: What is wrong with them.
     """
 
     def __init__(self, pipeline: str, part: PartOfRecord, problem: str) -> None:
-        self.part = part
+        self.part, self.problem = part, problem
         super().__init__(f"pipeline {pipeline!r}: {problem}")
 
 

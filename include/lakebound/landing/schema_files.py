@@ -16,11 +16,16 @@ _MOST_FILES = 200
 
 
 class SchemaFileError(LakeboundError, is_refusal=True):
-    """A file with a schema cannot be read."""
+    """A file with a schema cannot be read.
+
+    Attributes:
+        part: Of which part of the records.
+        problem: The file, and what is wrong with it.
+    """
 
     def __init__(self, pipeline: str, part: PartOfRecord, file: str, problem: str) -> None:
-        self.part = part
-        super().__init__(f"pipeline {pipeline!r}: {part}.schema_file: {file}: {problem}")
+        self.part, self.problem = part, f"{file}: {problem}"
+        super().__init__(f"pipeline {pipeline!r}: {part}.schema_file: {self.problem}")
 
 
 def schemas_folder(settings: Settings) -> Path:

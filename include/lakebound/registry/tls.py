@@ -7,10 +7,11 @@ from pathlib import Path
 
 from lakebound.errors import MissingSecretError, NamedFileError
 from lakebound.settings import load_yaml_access
+from lakebound.spec.connection import SecretRef
 from lakebound.spec.named_files import UnusableFileError, read_bounded
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.secret_bindings import REGISTRIES
-from lakebound.spec.secrets import operators_file, read_operators_secret
+from lakebound.spec.secrets import operators_file, read_operators_secret, told_place
 
 
 def tls_context(spec: RegistrySpec, field: str) -> ssl.SSLContext:
@@ -29,9 +30,11 @@ def tls_context(spec: RegistrySpec, field: str) -> ssl.SSLContext:
     if spec.tls_certificate_file is None or spec.tls_key_file is None:
         return context
     _certificates(spec.tls_certificate_file, f"{field}.tls_certificate_file")
-    key = operators_file(spec.tls_key_file, REGISTRIES, load_yaml_access())
+    access = load_yaml_access()
+    key = operators_file(spec.tls_key_file, REGISTRIES, access)
     if key is None or not key.is_file():
-        raise MissingSecretError(f"{field}.tls_key_file", f"file {spec.tls_key_file}")
+        place = told_place(SecretRef(file=spec.tls_key_file), access.secrets_folder / REGISTRIES)
+        raise MissingSecretError(f"{field}.tls_key_file", place)
     encrypted = spec.tls_key_password
     password = read_operators_secret(encrypted, f"{field}.tls_key_password", REGISTRIES) if encrypted is not None else ""
     try:

@@ -41,7 +41,16 @@ def load_registries(settings: Settings) -> dict[str, RegistrySpec]:
     Raises:
         InvalidRegistriesError: The file is wrong.
     """
-    found = read_operators_file(registries_file(settings), RegistriesSpec, "registries", InvalidRegistriesError)
+    return read_registries(registries_file(settings))
+
+
+def read_registries(path: Path) -> dict[str, RegistrySpec]:
+    """Return the registries of a file by name; none where there is no file.
+
+    Raises:
+        InvalidRegistriesError: The file is wrong.
+    """
+    found = read_operators_file(path, RegistriesSpec, "registries", InvalidRegistriesError)
     return {} if found is None else found.registries
 
 

@@ -58,7 +58,7 @@ def read_secret(ref: SecretRef, field: str, servers: tuple[str, ...], *, pipelin
     )
     if refused:
         raise ForbiddenSecretError(field, refused)
-    return _read(ref, field, access.secret_file(ref.file) if ref.file else None)
+    return _read(ref, field, access.secret_file(ref.file) if ref.file else None, access.secrets_folder)
 
 
 def read_operators_secret(ref: SecretRef, field: str, folder: str) -> str:
@@ -76,7 +76,8 @@ def read_operators_secret(ref: SecretRef, field: str, folder: str) -> str:
     access = load_yaml_access()
     if forbidden := forbidden_secret(ref, access):
         raise ForbiddenSecretError(field, forbidden)
-    return _read(ref, field, operators_file(ref.file, folder, access) if ref.file else None)
+    file = operators_file(ref.file, folder, access) if ref.file else None
+    return _read(ref, field, file, access.secrets_folder / folder)
 
 
 def read_warehouse_secret(ref: SecretRef, field: str) -> str:
@@ -96,11 +97,21 @@ def operators_file(file: str, folder: str, access: YamlAccess) -> Path | None:
     return own if own is not None and own.is_file() else access.secret_file(file)
 
 
-def _read(ref: SecretRef, field: str, file: Path | None) -> str:
+def told_place(ref: SecretRef, folder: Path) -> str:
+    """Return where a secret is looked for, for messages.
+
+    Args:
+        ref: Where it is said to be.
+        folder: In which its file belongs.
+    """
+    return str(ref) if ref.file is None or os.path.isabs(ref.file) else f"{ref} in the folder {folder}"
+
+
+def _read(ref: SecretRef, field: str, file: Path | None, folder: Path) -> str:
     try:
         secret = read_bounded(file).strip() if file else os.environ.get(ref.env or "", "")
     except UnusableFileError:
-        raise MissingSecretError(field, str(ref)) from None
+        raise MissingSecretError(field, told_place(ref, folder)) from None
     if not secret:
-        raise MissingSecretError(field, str(ref))
+        raise MissingSecretError(field, told_place(ref, folder))
     return secret

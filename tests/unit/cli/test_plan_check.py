@@ -1,4 +1,4 @@
-"""What Spark says of pipelines comes in their order, also where some are refused before Spark is asked."""
+"""What Spark says of pipelines comes in their order, also where they need different secrets, and so different sessions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lakebound.cli import plan_check
 from lakebound.cli.plan_check import SparkPlan, check_plans
-from lakebound.settings import load_settings
+from lakebound.settings import Settings, load_settings
 from lakebound.spec.pipeline import PipelineSpec
 
 
@@ -28,16 +29,21 @@ def spec(name: str, **value: Any) -> PipelineSpec:
     )
 
 
-def test_a_pipeline_whose_schema_cannot_be_read_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def planned(group: Sequence[Any], *rest: object) -> Iterator[SparkPlan]:
+def test_pipelines_keep_their_places_and_no_session_has_the_secrets_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions: list[tuple[list[str], set[str]]] = []
+
+    def planned(group: Sequence[Any], _: Settings, secrets: frozenset[str]) -> Iterator[SparkPlan]:
+        sessions.append(([run.spec.pipeline for run, _ in group], set(secrets)))
         yield from (SparkPlan(run.spec.pipeline) for run, _ in group)
 
     monkeypatch.setattr(plan_check, "_check_in_one_session", planned)
     settings = replace(load_settings(), pipelines=tmp_path / "pipelines")
-    unknown = {"format": "avro", "registry": "nowhere"}
-    missing = {"format": "avro", "schema_file": "missing.avsc"}
-    specs = [spec("a", **unknown), spec("b"), spec("c", **missing), spec("d"), spec("e", **unknown)]
-    found = [*check_plans(specs, settings)]
+    company = {"url": "http://registry", "token": {"env": "LAKEBOUND_SECRET_COMPANY"}}
+    (tmp_path / "registries.yaml").write_text(yaml.safe_dump({"registries": {"company": company}}))
+    avro = {"format": "avro", "registry": "company"}
+    found = [*check_plans([spec("a"), spec("b"), spec("c", **avro), spec("d", **avro), spec("e")], settings)]
     assert [one.pipeline for one in found] == ["a", "b", "c", "d", "e"]
-    assert [len(one.problems) for one in found] == [1, 0, 1, 0, 1]
-    assert "missing.avsc" in str(found[2].problems[0])
+    own = {"LAKEBOUND_SECRET_COMPANY"}
+    assert [(names, own & secrets) for names, secrets in sessions] == [(["a", "b"], set()), (["c", "d"], own), (["e"], set())]

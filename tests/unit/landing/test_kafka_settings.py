@@ -119,7 +119,9 @@ def test_what_is_wrong_with_a_file_is_told_with_its_field(authority: Certificate
             with pytest.raises(TlsFileError) as caught:
                 engine(wrong)
             assert str(caught.value).startswith(sentence)
-    with pytest.raises(MissingSecretError, match=r"connection\.tls_key_file: file gone\.key is empty or missing"):
+    with pytest.raises(
+        MissingSecretError, match=r"connection\.tls_key_file: file gone\.key in the folder .* is empty or missing"
+    ):
         client_config(connection(tls=True, tls_certificate_file=str(authority.file), tls_key_file="gone.key"))
 
 
