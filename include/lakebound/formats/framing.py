@@ -27,7 +27,7 @@ _FOREIGN = {b"\xc3\x01": "Avro's single-object encoding", b"Obj\x01": "the head 
 
 
 def number_at_start(value: bytes) -> int | None:
-    """Return the number of the schema with which a value begins; None where it does not begin with one."""
+    """Return the id of the schema with which a value begins; None where it does not begin with one."""
     if len(value) < _NUMBER_BYTES or value[0] != _NUMBER:
         return None
     return int.from_bytes(value[1:_NUMBER_BYTES], "big")

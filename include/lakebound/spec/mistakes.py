@@ -33,9 +33,9 @@ _CLIENT: Keys = ("connection", "client")
 _NOT_A_PASSWORD = (
     "must say where the secret is stored: {env: NAME} or {file: PATH}; never write the password itself in this file"
 )
-# Of `value` and `key`, by their format: they appear in Pydantic's locations, but not in the YAML.
+# Of those that are tagged, by their format: they appear in Pydantic's locations, but not in the YAML.
 _TAGS = ("json", *get_args(SchemaKind), "string", "bytes")
-_FORMATS = dict.fromkeys(("value", "key"), f"{', '.join(_TAGS[:-1])} or {_TAGS[-1]}")
+_TAGGED = ("value", "key")
 _SHAPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
@@ -104,7 +104,7 @@ def _in_a_login(keys: Keys) -> bool:
 def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
     """Return the tag in Pydantic's location, and the location as in the YAML."""
     keys = tuple(key for key in location if key != "[key]")
-    if keys[:1] in (("value",), ("key",)) and len(keys) > 1 and keys[1] in _TAGS:
+    if keys[:1] and keys[0] in _TAGGED and len(keys) > 1 and keys[1] in _TAGS:
         return str(keys[1]), (keys[0], *keys[2:])
     return None, keys
 
@@ -112,11 +112,14 @@ def _keys(location: tuple[str | int, ...]) -> tuple[str | None, Keys]:
 def _tag_words(kind: str, context: Mapping[str, Any], keys: Keys) -> tuple[Keys, str]:
     """Return the field that says which of several kinds is meant, and what it may say."""
     field = str(context["discriminator"]).strip("'")
-    known = _FORMATS.get(str(keys[0])) or str(context.get("expected_tags", "")).replace("'", "")
+    tags = _TAGS if keys[0] in _TAGGED else tuple(str(context.get("expected_tags", "")).replace("'", "").split(", "))
+    known = " or ".join((", ".join(tags[:-1]), tags[-1])) if len(tags) > 1 else tags[0]
     if kind == "union_tag_not_found":
         return (*keys, field), f"is missing: {known}" if known else "is missing"
-    instead = ways_out.of_format(context.get("tag"))
-    return (*keys, field), f"must be {known}{f'; {instead}' if instead else ''}"
+    written = str(context.get("tag"))
+    close = difflib.get_close_matches(written, tags, n=1)
+    instead = ways_out.of_format(written) or (f"did you mean {close[0]!r}?" if close else None)
+    return (*keys, field), f"must be {known}, not {written!r}{f'; {instead}' if instead else ''}"
 
 
 def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseModel]) -> tuple[Keys, str]:
@@ -130,9 +133,11 @@ def _words(detail: ErrorDetails, keys: Keys, tag: str | None, model: type[BaseMo
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return _tag_words(kind, context, keys)
     if kind in _SHAPES:
-        return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}"
+        way_out = ways_out.of_shape(keys, detail["input"])
+        return keys, f"must be {_SHAPES[kind]}{_instead(detail, keys)}{f', {way_out}' if way_out else ''}"
     if kind in _FIXED:
-        return keys, _FIXED[kind]
+        way_out = ways_out.of_name(keys) if kind == "string_pattern_mismatch" else None
+        return keys, f"{_FIXED[kind]}{f'; {way_out}' if way_out else ''}"
     if kind == "literal_error":
         return keys, f"must be {str(context['expected']).replace(chr(39), '')}{_instead(detail, keys)}"
     return keys, detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

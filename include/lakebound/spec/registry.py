@@ -52,6 +52,8 @@ class RegistrySpec(Frozen):
             is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             is_right = False
+        if url.count("://") > 1 or "," in url.partition("://")[2].partition("/")[0]:
+            raise ValueError("give one address only; where the registry has several, that of what balances their load")
         if not is_right or re.search(r"[^\x21-\x7e]|[\"\\]", url):
             raise ValueError("must be an address such as https://registry.example.com:8081")
         if "@" in parts.netloc:

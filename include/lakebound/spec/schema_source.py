@@ -39,7 +39,7 @@ class SchemaSourceSpec(Frozen):
     registry: str | None = Field(
         default=None,
         pattern=NAME,
-        description="The registry that has the schemas: a name in registries.yaml. Values and keys begin with the number of "
+        description="The registry that has the schemas: a name in registries.yaml. Values and keys begin with the id of "
         "their schema, or have its GUID in a header, as Confluent's serialisers write them.",
     )
     subject: str | None = Field(
@@ -90,8 +90,12 @@ class SchemaSourceSpec(Frozen):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.registry is None) == (self.schema_file is None):
-            raise ValueError("give either registry or schema_file")
+        if self.registry is None and self.schema_file is None:
+            raise ValueError(
+                "say where the schemas are: registry: (a name in registries.yaml) or schema_file: (a file of the project)"
+            )
+        if self.registry is not None and self.schema_file is not None:
+            raise ValueError("give either registry or schema_file, not both")
         if self.schema_file is not None and (self.subject is not None or self.subject_strategy != "topic_name"):
             named = "subject" if self.subject is not None else "subject_strategy"
             raise ValueError(f"{named}: only a registry has subjects; remove it, or name a registry in place of schema_file")

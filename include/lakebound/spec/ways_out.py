@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from lakebound.spec.yaml_source import Keys
 
 _REGISTRY = (
@@ -42,6 +45,24 @@ _KEYS = {
     ),
 }
 """By the name of a key that is not there."""
+
+
+_FILES = {"registry": "registries.yaml", "warehouse": "warehouses.yaml"}
+"""Where the names are that a field takes."""
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def of_name(keys: Keys) -> str | None:
+    """Return where the names are that a field takes; None for a field that takes any name."""
+    file = _FILES.get(str(keys[-1])) if keys else None
+    return f"it is a name in {file}" if file else None
+
+
+def of_shape(keys: Keys, found: object) -> str | None:
+    """Return how what is written is said with keys and values; None where nothing is known of it."""
+    if len(keys) != 2 or keys[0] != "headers" or not isinstance(found, str):
+        return None
+    return f"such as {{name: {found if _PLAIN_NAME.fullmatch(found) else json.dumps(found, ensure_ascii=False)}}}"
 
 
 def of_format(name: object) -> str | None:

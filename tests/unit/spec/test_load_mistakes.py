@@ -22,7 +22,7 @@ def problems_of(settings: Settings, text: str | bytes, name: str = "orders.yaml"
     return [problem.removeprefix(f"{settings.pipelines}/") for problem in caught.value.problems]
 
 
-CSV = f"orders.yaml:6: value.format: must be json, avro, protobuf, json_schema, string or bytes; {of_format('csv')}"
+CSV = f"orders.yaml:6: value.format: must be json, avro, protobuf, json_schema, string or bytes, not 'csv'; {of_format('csv')}"
 MISTAKES = {
     "unknown key, close to a known one": (
         RIGHT + "freshnes: 1s\n",

@@ -63,6 +63,17 @@ def test_a_registry_is_found_by_its_name(settings: Settings) -> None:
 
 MISTAKES = [
     ("url: https://registry.example.com:8081/", "url: registry:8081", "registries.yaml:4: registries.company.url: must be"),
+    ("url: https://registry.example.com:8081/", "url: https://a,https://b", "company.url: give one address only"),
+    (
+        "url: https://registry.example.com:8081/",
+        "url: https://a:1,https://b:1",
+        "company.url: give one address only",
+    ),
+    (
+        "url: https://registry.example.com:8081/",
+        "url: https://a/x,https://b/x",
+        "company.url: give one address only",
+    ),
     ("url: https://registry.example.com:8081/", "url: https://a:hunter2@registry", "must not contain user and password"),
     ("url: https://registry.example.com:8081/", "url: https://registry/?key=hunter2", "must not contain"),
     ("url: https://registry.example.com:8081/", "url: https://registry:99999", "registries.company.url: must be"),

@@ -42,8 +42,8 @@ def test_an_application_reads_what_the_author_wrote(kind: str, value: dict[str, 
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({}, "either registry or schema_file"),
-        ({"registry": "shop", "schema_file": "a.avsc"}, "either registry or schema_file"),
+        ({}, "say where the schemas are"),
+        ({"registry": "shop", "schema_file": "a.avsc"}, "either registry or schema_file, not both"),
         ({"schema_file": "a.avsc", "subject": "orders"}, "subject: only a registry"),
         ({"schema_file": "a.avsc", "subject_strategy": "record_name", "record": "a"}, "subject_strategy: only a registry"),
         ({"schema_file": "../a.avsc"}, "folder 'schemas'"),

@@ -72,7 +72,7 @@ def test_an_unknown_name_is_refused(settings: Settings) -> None:
         ("      endpoint: https://store:9000", "      endpoint: store:9000", "warehouses.eu.store.endpoint"),
         ("      endpoint:", "      endpont:", "did you mean 'endpoint'?"),
         ("  eu:", "  EU:", "'EU' must be lower-case"),
-        ("      type: rest", "      type: hive", "warehouses.eu.catalog.type: must be sql, rest, glue"),
+        ("      type: rest", "      type: hive", "warehouses.eu.catalog.type: must be sql, rest or glue, not 'hive'"),
         ("location: s3://lake-eu/tables/", "location: /lake", "only for an object store"),
         ("      access_key_id: {env: LAKEBOUND_SECRET_KEY}\n", "", "give both access_key_id and secret_access_key"),
         ("warehouses:", "- warehouses", "must be keys and values"),

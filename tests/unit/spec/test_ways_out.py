@@ -34,8 +34,17 @@ def problem(tmp_path: Path, body: dict) -> str:
 @pytest.mark.parametrize(
     ("changes", "field", "instead"),
     [
-        ({"value": {"format": "avro"}}, "value", "give either registry or schema_file"),
-        ({"value": {"format": "avro", "registry": "http://r"}}, "value.registry", "lower-case"),
+        (
+            {"value": {"format": "avro"}},
+            "value",
+            "where the schemas are: registry: (a name in registries.yaml) or schema_file:",
+        ),
+        ({"value": {"format": "avro", "registry": "http://r"}}, "value.registry", "; it is a name in registries.yaml"),
+        ({"warehouse": "s3://lake"}, "warehouse", "; it is a name in warehouses.yaml"),
+        ({"headers": ["trace-id"]}, "headers[0]", "must be keys and values, not 'trace-id', such as {name: trace-id}"),
+        ({"headers": ["a, b"]}, "headers[0]", "must be keys and values, not 'a, b', such as {name: \"a, b\"}"),
+        ({"value": {"format": "arvo", "registry": "shop"}}, "value.format", "or bytes, not 'arvo'; did you mean 'avro'?"),
+        ({"value": {"format": "csv"}}, "value.format", "or bytes, not 'csv'; CSV is not decoded"),
         ({"value": {"format": "json", "schema": "a INT", "registry": "shop"}}, "value.registry", "format: avro, protobuf"),
         ({"tables": [{"format": "delta", "name": "a.b", "mode": "upsert"}]}, "tables[0].mode", "to_stores"),
         ({"tables": [{"format": "delta", "name": "a.b", "key": ["id"]}]}, "tables[0].key", "keys-and-headers.md"),
@@ -53,7 +62,7 @@ def test_a_refusal_names_the_nearest_thing_that_works(tmp_path: Path, changes: d
 
 def test_a_format_of_which_nothing_is_known_is_refused_in_short(tmp_path: Path) -> None:
     assert problem(tmp_path, {**BODY, "value": {"format": "morse"}}).endswith(
-        "value.format: must be json, avro, protobuf, json_schema, string or bytes"
+        "value.format: must be json, avro, protobuf, json_schema, string or bytes, not 'morse'"
     )
 
 
