@@ -193,8 +193,9 @@ class RegistryUnavailableError(LakeboundError, passes=True, runbook="registry-un
 
     def __init__(self, registry: str, url: str, reason: str) -> None:
         super().__init__(
-            f"no answer from the schema registry {registry!r} at {url}: {reason.rstrip('.')}. A stream lands up to the first "
-            f"record of a schema that it does not know, and asks again by itself until the registry answers"
+            f"no answer from the schema registry {registry!r} at {url}: {reason.rstrip('.')}. A stream that has read its "
+            f"schemas before lands up to the first record of a new one, and asks again by itself; a first start has to wait "
+            f"until the registry answers"
         )
 
 

@@ -139,7 +139,7 @@ RUNBOOKS: Mapping[str, Runbook] = {
         "Reference data is not refreshed", When.MORNING, "nothing is lost; records are joined with older values"
     ),
     "registry-refused": Runbook(
-        "A schema registry refuses the login, or is none",
+        "A schema registry refuses the login, or what answers is no schema registry",
         When.NOW,
         "records of new schemas wait in Kafka, and the first of them is lost when the topic's retention passes it",
         keeps_from_running=True,
