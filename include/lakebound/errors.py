@@ -114,6 +114,17 @@ class MissingSecretError(LakeboundError, runbook="missing-secret", is_refusal=Tr
         super().__init__(f"{field}: {where} is empty or missing; set it where the Spark application runs")
 
 
+class UnusableSecretError(MissingSecretError):
+    """A secret has characters with which it cannot be sent. Says nothing of what it holds."""
+
+    def __init__(self, field: str, where: str) -> None:
+        LakeboundError.__init__(
+            self,
+            f"{field}: {where} has a blank, a line feed, or another character that a token cannot have; write the token there "
+            f"again, and nothing else",
+        )
+
+
 class TlsFileError(MissingSecretError):
     """A file of a connection's certificates or keys cannot be used."""
 

@@ -26,7 +26,7 @@ from lakebound.registry.answers import NoSuchPathError, TooLargeAnswerError, cut
 from lakebound.registry.tls import tls_context
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.secret_bindings import REGISTRIES
-from lakebound.spec.secrets import read_operators_secret
+from lakebound.spec.secrets import read_operators_secret, read_token
 
 MOST_BYTES = 4 * 1024 * 1024
 """Of one answer. The topic in which Confluent's registry keeps schemas takes 1 MB of each by default."""
@@ -82,7 +82,7 @@ class RegistrySession:
             RegistryAnswerError: What answers is no registry with Confluent's API.
             NoSuchPathError: The same, as it is of a path that only some of these registries have.
             TooLargeAnswerError: The answer is too large.
-            MissingSecretError: A secret is not where the file says.
+            MissingSecretError: A secret is not where the file says, or cannot be sent.
         """
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", "Accept-Encoding": "identity"}
         headers |= self._login()
@@ -96,6 +96,9 @@ class RegistrySession:
                 body = self._bounded(answer, ends)
             finally:
                 answer.close()
+        except httpx.LocalProtocolError:
+            # Its text quotes the header, which may be the login.
+            raise self.refusal("no request can be made of its address and login") from None
         except (httpx.InvalidURL, UnicodeError) as exc:
             raise self.refusal(f"its address names no host: {cut(str(exc))}") from None
         except (httpx.TransportError, OSError) as exc:
@@ -110,11 +113,13 @@ class RegistrySession:
         """Return the header of the login; a secret is read anew each time, so that a new one counts at once."""
         spec, field = self._spec, f"registries.{self._name}"
         if spec.token is not None:
-            return {"Authorization": f"Bearer {read_operators_secret(spec.token, f'{field}.token', REGISTRIES)}"}
+            return {"Authorization": f"Bearer {read_token(spec.token, f'{field}.token', REGISTRIES)}"}
         if spec.username is None or spec.password is None:
             return {}
         password = read_operators_secret(spec.password, f"{field}.password", REGISTRIES)
-        return {"Authorization": f"Basic {base64.b64encode(f'{spec.username}:{password}'.encode()).decode()}"}
+        # As the environment has it, also where that is no UTF-8.
+        login = f"{spec.username}:{password}".encode(errors="surrogateescape")
+        return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
     def _bounded(self, answer: httpx.Response, ends: float) -> bytes:
         """Return the body of an answer; it is read as it comes, and no further than it may go."""
@@ -169,7 +174,10 @@ class RegistrySession:
             return RegistryLoginError(self._name, self._spec.url, reason, "tls_certificate_file and tls_key_file")
         if isinstance(error, httpx.TimeoutException):
             return self._away(f"no answer within {self._spec.request_timeout_seconds:g} s")
-        return self._away(cut(f"{type(inner).__name__}: {inner}"))
+        said = str(inner)
+        if isinstance(error, httpx.ProtocolError):
+            said = said.partition(":")[0]  # What follows is what came: it may be our own request, with the login.
+        return self._away(cut(f"{type(inner).__name__}: {said}"))
 
 
 def _redirect(answer: httpx.Response) -> str:

@@ -6,14 +6,19 @@ Who writes a pipeline's YAML could otherwise send any variable or file to a brok
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from lakebound.errors import ForbiddenSecretError, MissingSecretError
+from lakebound.errors import ForbiddenSecretError, MissingSecretError, UnusableSecretError
 from lakebound.settings import SECRET_PREFIX, YamlAccess, load_settings, load_yaml_access
 from lakebound.spec.connection import SecretRef
 from lakebound.spec.installation_file import read_installation
 from lakebound.spec.named_files import UnusableFileError, read_bounded
 from lakebound.spec.secret_bindings import WAREHOUSES, SecretUse, binding_refusal
+
+VISIBLE_ASCII = r"^[!-~]+$"
+"""What a token in a header of HTTP is made of: a library refuses another one with an error that quotes it."""
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
 
 
 def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
@@ -85,6 +90,25 @@ def read_warehouse_secret(ref: SecretRef, field: str) -> str:
     return read_operators_secret(ref, field, WAREHOUSES)
 
 
+def read_token(ref: SecretRef, field: str, folder: str) -> str:
+    """Return a secret that a file of the operator's names and that goes as it is into a header of HTTP.
+
+    Args:
+        ref: Where it is.
+        field: Full name of the field that names it, for messages.
+        folder: Of ``OPERATORS_FOLDERS``.
+
+    Raises:
+        ForbiddenSecretError: It may not be read on this machine.
+        MissingSecretError: There is none.
+        UnusableSecretError: It has other characters than visible ones of ASCII.
+    """
+    secret = read_operators_secret(ref, field, folder)
+    if not _VISIBLE_ASCII.fullmatch(secret):
+        raise UnusableSecretError(field, str(ref))
+    return secret
+
+
 def operators_file(file: str, folder: str, access: YamlAccess) -> Path | None:
     """Return a file of the operator's: in a folder of their own, or where older versions had it.
 
@@ -109,7 +133,7 @@ def told_place(ref: SecretRef, folder: Path) -> str:
 
 def _read(ref: SecretRef, field: str, file: Path | None, folder: Path) -> str:
     try:
-        secret = read_bounded(file).strip() if file else os.environ.get(ref.env or "", "")
+        secret = (read_bounded(file) if file else os.environ.get(ref.env or "", "")).strip()
     except UnusableFileError:
         raise MissingSecretError(field, told_place(ref, folder)) from None
     if not secret:

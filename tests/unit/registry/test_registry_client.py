@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import itertools
 import json
@@ -19,8 +20,11 @@ from lakebound.errors import (
     RegistryForbiddenError,
     RegistryLoginError,
     RegistryUnavailableError,
+    UnusableSecretError,
 )
 from lakebound.formats.schemas import Reference, SchemaText
+from lakebound.redaction import redacted
+from lakebound.registry import session
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
 from lakebound.spec.registry import RegistrySpec
 
@@ -142,6 +146,51 @@ def test_the_login_is_sent_and_read_anew_each_time(monkeypatch: pytest.MonkeyPat
         client.schema(1)
         client_of(server.url, username="ada", password={"env": "LAKEBOUND_SECRET_REGISTRY"}).schema(1)
         assert [request.authorization for request in server.seen] == ["Bearer one", "Bearer two", "Basic YWRhOnR3bw=="]
+
+
+TOKENS = ["hunter2\n", "hunter2 ", "hunter2\t\r\n", "\u2028hunter2"]
+TOKENS += ["hun\nter2", "hun ter2", "hunter2é", "hunter2\udc80", "hunter2\x7f"]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_no_error_tells_a_token_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    """What only stands at its end is no part of it, as in a file."""
+    monkeypatch.setenv("LAKEBOUND_SECRET_REGISTRY", token)
+    with answering(lambda path: said(SCHEMA)) as server:
+        client = client_of(server.url, token={"env": "LAKEBOUND_SECRET_REGISTRY"})
+        if token.strip() == "hunter2":
+            assert client.schema(1) is not None and server.seen[0].authorization == "Bearer hunter2"
+            return
+        with pytest.raises(UnusableSecretError) as caught:
+            client.schema(1)
+        assert "registries.company.token" in redacted(caught.value) and not caught.value.passes
+        assert "hun" not in redacted(caught.value) and "ter2" not in redacted(caught.value) and server.seen == []
+
+
+@pytest.mark.parametrize("password", [*TOKENS, "hun:ter2", "\x01"])
+def test_any_password_can_be_sent(monkeypatch: pytest.MonkeyPatch, password: str) -> None:
+    monkeypatch.setenv("LAKEBOUND_SECRET_REGISTRY", password)
+    with answering(lambda path: said(SCHEMA)) as server:
+        client = client_of(server.url, username="ada", password={"env": "LAKEBOUND_SECRET_REGISTRY"})
+        assert client.schema(1) is not None
+        login = base64.b64decode((server.seen[0].authorization or "").removeprefix("Basic "))
+        assert login == f"ada:{password.strip()}".encode(errors="surrogateescape")
+
+
+def test_no_error_quotes_a_request_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last guard, were a login to come here all the same."""
+    monkeypatch.setattr(session.RegistrySession, "_login", lambda self: {"Authorization": "Bearer hunter2\n"})
+    with answering(lambda path: said(SCHEMA)) as server, pytest.raises(RegistryAnswerError) as caught:
+        client_of(server.url).schema(1)
+    assert "hunter2" not in redacted(caught.value)
+
+
+def test_no_error_quotes_what_a_server_sends_back_that_is_not_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEBOUND_SECRET_REGISTRY", "hunter2")
+    told = Said(b"", headers={"Bearer hunter2": "x"})
+    with answering(lambda path: told) as server, pytest.raises(RegistryUnavailableError) as caught:
+        client_of(server.url, token={"env": "LAKEBOUND_SECRET_REGISTRY"}).schema(1)
+    assert "hunter2" not in redacted(caught.value) and "illegal header line" in redacted(caught.value)
 
 
 def test_no_proxy_and_no_login_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
-from lakebound.spec.secrets import read_warehouse_secret
+from lakebound.spec.secret_bindings import WAREHOUSES
+from lakebound.spec.secrets import VISIBLE_ASCII, read_token, read_warehouse_secret
 from lakebound.spec.warehouse import OAuth2Spec, RestCatalogSpec
 
 _TIMEOUT_SECONDS = (10, 60)
@@ -24,7 +25,7 @@ _LONGEST_REASON = 300
 
 
 class _TokenAnswer(BaseModel):
-    access_token: str
+    access_token: str = Field(pattern=VISIBLE_ASCII)
     expires_in: float = 3600.0
 
 
@@ -55,10 +56,10 @@ class Login:
         Raises:
             CatalogUnavailableError: The OAuth2 server does not answer.
             CatalogRefusedError: It refuses the client.
-            MissingSecretError: The secret is not where warehouses.yaml says.
+            MissingSecretError: The secret is not where warehouses.yaml says, or cannot be sent.
         """
         if self._spec.token is not None:
-            return f"Bearer {read_warehouse_secret(self._spec.token, 'catalog.token')}"
+            return f"Bearer {read_token(self._spec.token, 'catalog.token', WAREHOUSES)}"
         if self._spec.oauth2 is None:
             return None
         with self._lock:
