@@ -120,7 +120,7 @@ class UnusableSecretError(MissingSecretError):
     def __init__(self, field: str, where: str) -> None:
         LakeboundError.__init__(
             self,
-            f"{field}: {where} has a blank, a line feed, or another character that a token cannot have; write the token there "
+            f"{field}: {where} has a line feed, or another character that a token cannot have; write the token there "
             f"again, and nothing else",
         )
 

@@ -16,9 +16,10 @@ from lakebound.spec.installation_file import read_installation
 from lakebound.spec.named_files import UnusableFileError, read_bounded
 from lakebound.spec.secret_bindings import WAREHOUSES, SecretUse, binding_refusal
 
-VISIBLE_ASCII = r"^[!-~]+$"
-"""What a token in a header of HTTP is made of: a library refuses another one with an error that quotes it."""
-_VISIBLE_ASCII = re.compile(r"[!-~]+")
+TOKEN = r"^[!-~](?:[ -~]*[!-~])?$"
+"""What a token in a header of HTTP is made of: printable ASCII, with no blank at either end. A library refuses another one with
+an error that quotes it."""
+_TOKEN = re.compile(TOKEN)
 
 
 def forbidden_secret(ref: SecretRef, access: YamlAccess) -> str | None:
@@ -101,10 +102,10 @@ def read_token(ref: SecretRef, field: str, folder: str) -> str:
     Raises:
         ForbiddenSecretError: It may not be read on this machine.
         MissingSecretError: There is none.
-        UnusableSecretError: It has other characters than visible ones of ASCII.
+        UnusableSecretError: It has other characters than printable ones of ASCII.
     """
     secret = read_operators_secret(ref, field, folder)
-    if not _VISIBLE_ASCII.fullmatch(secret):
+    if not _TOKEN.fullmatch(secret):
         raise UnusableSecretError(field, str(ref))
     return secret
 

@@ -149,7 +149,7 @@ def test_the_login_is_sent_and_read_anew_each_time(monkeypatch: pytest.MonkeyPat
 
 
 TOKENS = ["hunter2\n", "hunter2 ", "hunter2\t\r\n", "\u2028hunter2"]
-TOKENS += ["hun\nter2", "hun ter2", "hunter2é", "hunter2\udc80", "hunter2\x7f"]
+TOKENS += ["hun\nter2", "hun\tter2", "hunter2é", "hunter2\udc80", "hunter2\x7f"]
 
 
 @pytest.mark.parametrize("token", TOKENS)

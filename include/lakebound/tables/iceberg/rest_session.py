@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from lakebound.errors import CatalogRefusedError, CatalogUnavailableError
 from lakebound.spec.secret_bindings import WAREHOUSES
-from lakebound.spec.secrets import VISIBLE_ASCII, read_token, read_warehouse_secret
+from lakebound.spec.secrets import TOKEN, read_token, read_warehouse_secret
 from lakebound.spec.warehouse import OAuth2Spec, RestCatalogSpec
 
 _TIMEOUT_SECONDS = (10, 60)
@@ -25,7 +25,7 @@ _LONGEST_REASON = 300
 
 
 class _TokenAnswer(BaseModel):
-    access_token: str = Field(pattern=VISIBLE_ASCII)
+    access_token: str = Field(pattern=TOKEN)
     expires_in: float = 3600.0
 
 
