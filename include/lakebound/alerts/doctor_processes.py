@@ -17,7 +17,7 @@ from lakebound.alerts.doctor_findings import SOURCE
 from lakebound.control.code_samples import NEW_LOOK_EVERY_SECONDS, is_new
 from lakebound.control.findings import read_source
 from lakebound.control.folder import ControlFolder
-from lakebound.control.progress import read_progress
+from lakebound.control.progress import readable_progress
 from lakebound.settings import Settings
 
 LOOK_SECONDS = 120.0
@@ -63,12 +63,15 @@ def due_looks(settings: Settings, pipelines: Iterable[str], now: float, every_se
         now: Epoch seconds.
         every_seconds: The age from which a look is due again; of new code it is due earlier.
     """
-    found = []
-    for control in (ControlFolder(settings.home, name) for name in pipelines):
-        look = read_source(control, SOURCE)
-        if look is None or not 0 <= now - look.at < look_every(control, now, every_seconds):
-            found.append(control.pipeline)
-    return found
+    return [name for name in pipelines if _is_due(ControlFolder(settings.home, name), now, every_seconds)]
+
+
+def _is_due(control: ControlFolder, now: float, every_seconds: float) -> bool:
+    look = read_source(control, SOURCE)
+    age = -1.0 if look is None else now - look.at
+    if 0 <= age < min(every_seconds, NEW_LOOK_EVERY_SECONDS):
+        return False  # However new its code is: its progress need not be read in each round.
+    return not 0 <= age < look_every(control, now, every_seconds)
 
 
 def look_every(control: ControlFolder, now: float, every_seconds: float = LOOK_EVERY_SECONDS) -> float:
@@ -79,7 +82,11 @@ def look_every(control: ControlFolder, now: float, every_seconds: float = LOOK_E
         now: Epoch seconds.
         every_seconds: Of a pipeline whose code is not new.
     """
-    return min(every_seconds, NEW_LOOK_EVERY_SECONDS) if is_new(read_progress(control), now) else every_seconds
+    try:
+        progress = readable_progress(control)
+    except OSError:  # That of one pipeline keeps no other from its look.
+        progress = None
+    return min(every_seconds, NEW_LOOK_EVERY_SECONDS) if is_new(progress, now) else every_seconds
 
 
 class DoctorProcesses:
