@@ -27,8 +27,6 @@ from lakebound.spec.schema_source import SchemaSourceSpec
 log = logging.getLogger(__name__)
 
 Settled = TypeVar("Settled")
-Wanted = Mapping[PartOfRecord, Collection[SchemaId]]
-"""What records have said of schemas that are not read yet, by the part of the record."""
 PassedOver = Mapping[PartOfRecord, Mapping[SchemaId, str]]
 """Why tables cannot follow schemas, by what records say of them."""
 
@@ -187,7 +185,7 @@ class SchemaBook:
             self._wanted[part] = self._wanted.get(part, frozenset()) | frozenset(ids)
 
     def ask(self) -> None:
-        """Ask for the schemas that records want; afterwards none is wanted.
+        """Ask for the schemas that records want: afterwards none is, and it is known of each what becomes of its records.
 
         Raises:
             LakeboundError: A registry is away, as ``away`` says then, or refuses.
@@ -203,15 +201,6 @@ class SchemaBook:
             with self._lock:
                 self._wanted[part] -= ids
         self._away = None
-
-    def learn(self, wanted: Wanted) -> None:
-        """Ask for schemas that records name: afterwards it is known of each what becomes of its records.
-
-        Raises:
-            LakeboundError: A registry is away, or refuses.
-        """
-        for part, ids in wanted.items():
-            self._parts[part].learn(ids)
 
     def followed(self, settle: Callable[[PipelineSpec], Settled]) -> Settled:
         """Return what a function makes of the pipeline with the newest schemas that it takes; older ones where it refuses.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.support.registry.named_schemas import ask_for
 
 from lakebound.errors import LakeboundError, RegistryUnavailableError, SchemaChangedError
 from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
@@ -90,7 +91,7 @@ def test_a_version_that_a_record_names_is_read() -> None:
     assert columns(book) == ["a"]
     subjects.schemas.append(avro("a", "b"))
     assert columns(book) == ["a"]
-    book.learn({"value": {2}})
+    ask_for(book, {"value": {2}})
     assert book.has_newer
     assert columns(book) == ["a", "b"]
     assert (book.has_newer, subjects.asked) == (False, [])
@@ -114,7 +115,7 @@ def test_a_version_that_a_record_has_named_is_none_that_a_look_finds() -> None:
     columns(book)
     book.look()
     subjects.schemas.append(avro("a", "b"))
-    book.learn({"value": {2}})
+    ask_for(book, {"value": {2}})
     assert columns(book) == ["a", "b"]
     book.look()
     assert not book.has_newer, "the query would end once more"
@@ -124,7 +125,7 @@ def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
     guid = "d9b6a9c4-5f7b-4a4e-8e6b-2d6a4f7f3a11"
     subjects = Subjects([avro("a")], 1, {7: avro("x"), guid: avro("a")})
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
-    book.learn({"value": {7, 8, guid}})
+    ask_for(book, {"value": {7, 8, guid}})
     assert refused(book) == {7: "it is no version of subject orders-value", 8: "there is none"}
     value = book.spec.value
     assert isinstance(value, SchemaValueSpec)
@@ -135,7 +136,7 @@ def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
 def test_random_ids_are_asked_for_up_to_a_bound() -> None:
     subjects = Subjects([avro("a")])
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
-    book.learn({"value": range(1_000, 1_000 + 5 * MOST_STRANGE)})
+    ask_for(book, {"value": range(1_000, 1_000 + 5 * MOST_STRANGE)})
     value = book.spec.value
     assert isinstance(value, SchemaValueSpec)
     assert value.read.known is not None
@@ -154,7 +155,7 @@ def test_after_some_minutes_random_ids_are_asked_for_again() -> None:
     now = [1_000.0]
     subjects = Subjects([avro("a")])
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True, clock=lambda: now[0])
-    book.learn({"value": range(1_000, 1_000 + MOST_STRANGE)})
+    ask_for(book, {"value": range(1_000, 1_000 + MOST_STRANGE)})
     assert not asks(book)
     for seconds, is_asked_again in ((299.0, False), (2.0, True)):
         now[0] += seconds
@@ -168,7 +169,7 @@ def test_ids_that_come_one_after_the_other_end_few_queries() -> None:
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     for number in range(MOST_IN_VAIN):
         assert asks(book)
-        book.learn({"value": [1_000 + number]})
+        ask_for(book, {"value": [1_000 + number]})
     assert not asks(book)
     # What a look finds is read all the same.
     book.look()
@@ -226,7 +227,7 @@ def test_only_the_part_at_fault_is_read_with_the_version_before(without: str, la
 def test_ids_that_records_name_are_those_of_key_or_value() -> None:
     book = both([avro("a")], [avro("x")])
     assert book.followed(tables_with(without="")) == ["a", "x"]
-    book.learn({"key": {5}})
+    ask_for(book, {"key": {5}})
     assert book.has_newer
     key = book.spec.key
     assert isinstance(key, SchemaKeySpec) and key.read.known is not None
@@ -288,7 +289,7 @@ def test_newer_schemas_that_could_not_be_settled_are_still_newer() -> None:
     assert book.followed(lambda spec: spec.pipeline) == "orders"
     assert not book.has_newer
     subjects.schemas.append(avro("a", "b"))
-    book.learn({"value": {2}})
+    ask_for(book, {"value": {2}})
 
     def fails(spec: PipelineSpec) -> None:
         raise OSError("the store is away")

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.registry.named_schemas import ask_for
 from tests.support.registry.said_answers import HANG_UP, Said, Seen, answering_requests
 
 from lakebound.control.folder import ControlFolder
@@ -126,7 +127,7 @@ def test_a_registry_that_was_emptied_takes_nothing_away(registry: Registry, cont
     book = book_of(registry, control)
     assert known(book) == (["a", "b"], {11, 12}, {})
     # Random bytes meanwhile: nobody knows the schema, and the others go on.
-    book.learn({"value": [99]})
+    ask_for(book, {"value": [99]})
     columns, read, refused = known(book)
     assert (columns, read, set(refused)) == (["a", "b"], {11, 12}, {99})
 
@@ -149,12 +150,12 @@ def test_a_version_that_is_deleted_for_good_is_read_when_a_record_has_it(registr
     book = book_of(registry, control)
     assert known(book)[1] == {12}
     for _ in range(2):
-        book.learn({"value": [11, 98]})
+        ask_for(book, {"value": [11, 98]})
         columns, read, refused = known(book)
         assert (columns, read, set(refused)) == (["a", "b"], {11, 12}, {98})
     # It stays known when another version comes.
     registry.versions[3], registry.schemas[13] = 13, order("c")
-    book.learn({"value": [13]})
+    ask_for(book, {"value": [13]})
     assert known(book)[:2] == (["c", "a", "b"], {11, 12, 13})
 
 
@@ -163,7 +164,7 @@ def test_an_id_that_another_schema_has_now_is_not_read(registry: Registry, contr
     del registry.versions[1]
     registry.schemas[11] = order("quite", "another")
     book = book_of(registry, control)
-    book.learn({"value": [11]})
+    ask_for(book, {"value": [11]})
     _, read, refused = known(book)
     assert read == {12} and "another schema by the id 11" in refused[11]
 
@@ -171,7 +172,7 @@ def test_an_id_that_another_schema_has_now_is_not_read(registry: Registry, contr
 def test_one_id_that_the_registry_never_has_holds_nobody_back(registry: Registry, control: ControlFolder) -> None:
     book = book_of(registry, control)
     for _ in range(3):
-        book.learn({"value": [77, 12]})
+        ask_for(book, {"value": [77, 12]})
         _, read, refused = known(book)
         assert read == {11, 12} and "no schema with this id" in refused[77]
 
@@ -192,10 +193,10 @@ def test_away_between_two_records_a_new_schema_waits_and_the_others_stay(registr
     registry.versions[3], registry.schemas[13] = 13, order("c")
     registry.is_away = True
     with pytest.raises(RegistryUnavailableError):
-        book.learn({"value": [13]})
+        ask_for(book, {"value": [13]})
     assert known(book) == before
     registry.is_away = False
-    book.learn({"value": [13]})
+    ask_for(book, {"value": [13]})
     assert known(book)[1] == {11, 12, 13}
 
 
@@ -209,5 +210,5 @@ def test_an_answer_of_something_else_is_told_and_changes_nothing(
     before = known(book)
     registry.answer = answer
     with pytest.raises(RegistryAnswerError):
-        book.learn({"value": [13]})
+        ask_for(book, {"value": [13]})
     assert known(book) == before

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.registry.named_schemas import ask_for
 from tests.support.waiting import wait_until
 
 from lakebound.control.folder import ControlFolder
@@ -108,7 +109,7 @@ def test_what_is_in_use_is_noted_as_soon_as_the_tables_follow(tmp_path: Path) ->
     try:
         wait_until(lambda: "version 1 (id 1)" in lines(control), 30, "what is in use is noted")
         subjects.schemas.append(avro("a", "b"))
-        book.learn({"value": {2}})
+        ask_for(book, {"value": {2}})
         book.followed(lambda spec: spec)
         wait_until(lambda: "version 2 added b" in lines(control), 30, "the newer version is noted")
     finally:
