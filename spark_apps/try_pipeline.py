@@ -28,7 +28,7 @@ def main() -> int:
     try:
         # Before Spark starts: a topic that is not there is told at once.
         table = first_table(run) if orders["against_landed"] else None
-        until = landed_until(run, table) if table is not None else None
+        until = landed_until(table) if table is not None else None
         sample = read_sample(
             spec.connection, spec.topics, orders["records"], newest=orders["newest"], reader=spec.pipeline, until=until
         )

@@ -18,7 +18,7 @@ from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
 from lakebound.tables.contents import Selection, contents_of
-from lakebound.tables.table import open_table
+from lakebound.tables.table import Table, open_table
 
 _POSITION = ("topic", "partition", "offset", "ordinal")
 _EXAMPLES = 3
@@ -65,19 +65,19 @@ class LandedComparison:
     not_compared: list[str] = field(default_factory=list)
 
 
-def first_table(run: RunSpec) -> TableSpec | None:
+def first_table(run: RunSpec) -> Table | None:
     """Return the first table that is there: the tables of a pipeline get the same rows."""
     places = run.places.read_only()
-    return next((one for one in run.spec.tables if open_table(one, places).exists()), None)
+    return next((one for spec in run.spec.tables if (one := open_table(spec, places)).exists()), None)
 
 
-def landed_until(run: RunSpec, table: TableSpec) -> NextOffsets:
+def landed_until(table: Table) -> NextOffsets:
     """Return up to which offsets the records of a table have landed.
 
     Raises:
         BadEntryError: Its ledger cannot be read.
     """
-    return high_water_marks(open_table(table, run.places.read_only()).read_ledger().coverage)
+    return high_water_marks(table.read_ledger().coverage)
 
 
 def compared(table: TableSpec, made: pa.Table, landed: pa.Table) -> LandedComparison:
@@ -102,7 +102,7 @@ def compared(table: TableSpec, made: pa.Table, landed: pa.Table) -> LandedCompar
     return found
 
 
-def landed_rows(table: TableSpec, run: RunSpec, sample: TopicSample) -> pa.Table:
+def landed_rows(table: Table, run: RunSpec, sample: TopicSample) -> pa.Table:
     """Return what a table has of the sampled records.
 
     Args:
@@ -110,11 +110,10 @@ def landed_rows(table: TableSpec, run: RunSpec, sample: TopicSample) -> pa.Table
         run: The pipeline's orders.
         sample: The records; at least one.
     """
-    places = run.places.read_only()
-    schema = open_table(table, places).schema()
+    schema = table.schema()
     spans = [*sample.ranges.values()]
     offsets = min(first for first, _ in spans), max(end for _, end in spans) - 1
-    batches = contents_of(table, places).rows(Selection((), schema.names, offsets=offsets))
+    batches = contents_of(table.spec, run.places.read_only()).rows(Selection((), schema.names, offsets=offsets))
     kept = [one for one in (_of_sample(batch, sample) for batch in batches) if one.num_rows]
     return pa.Table.from_batches(kept) if kept else schema.empty_table()
 

@@ -22,7 +22,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.table import TableSpec
 from lakebound.tables.layout import FileLayout
-from lakebound.tables.table import open_table
+from lakebound.tables.table import Table, open_table
 from lakebound.tables.type_names import type_name
 from lakebound_spark.batch.decode import good_columns
 from lakebound_spark.batch.quarantine import quarantine_columns
@@ -100,7 +100,7 @@ class Trial:
         return asdict(self)
 
 
-def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: int, landed: TableSpec | None = None) -> Trial:
+def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: int, landed: Table | None = None) -> Trial:
     """Return what would become of the records.
 
     Args:
@@ -134,7 +134,7 @@ def try_records(session: SparkSession, run: RunSpec, sample: TopicSample, rows: 
     found.filtered = found.read - found.bad - found.landed
     found.reasons = _reasons(bad)
     if landed is not None:
-        found.against = compared(landed, made, landed_rows(landed, run, sample))
+        found.against = compared(landed.spec, made, landed_rows(landed, run, sample))
     for one in spec.tables:
         if one.id in schemas:
             left_out = settled.left_out.get(one.id, frozenset())
