@@ -28,6 +28,7 @@ from lakebound.cli.quarantine import quarantine
 from lakebound.cli.query import query
 from lakebound.cli.rebuild_store import rebuild_store
 from lakebound.cli.recover import recover
+from lakebound.cli.redo import redo
 from lakebound.cli.replay import replay
 from lakebound.cli.report import report
 from lakebound.cli.rewind import rewind
@@ -74,6 +75,7 @@ app.command(rich_help_panel=PIPELINES)(replay)
 app.command(rich_help_panel=PIPELINES)(doctor)
 app.command(rich_help_panel=PIPELINES)(recover)
 app.command(rich_help_panel=PIPELINES)(rewind)
+app.command(rich_help_panel=PIPELINES)(redo)
 app.command(rich_help_panel=PIPELINES)(erase)
 app.command("rebuild-store", rich_help_panel=PIPELINES)(rebuild_store)
 app.command(rich_help_panel=PIPELINES)(incidents)

@@ -22,8 +22,8 @@ class RowsNotInFilesError(LakeboundError):
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(
-            f"table {table}: no rows can be erased from it: {reason}, and files of such a table are not rewritten here. "
-            f"Remove that from the table with the tool that made it, then erase again"
+            f"table {table}: no rows can be taken out of it: {reason}, and files of such a table are not rewritten here. "
+            f"Remove that from the table with the tool that made it, then run the command again"
         )
 
 

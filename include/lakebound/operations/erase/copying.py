@@ -46,17 +46,35 @@ def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
     for file in table.live_data_files():
         if not any(_may_hold(file.range, part) for part in rows.parts):
             continue
-        with pq.ParquetFile(_opened(file.path)) as parquet:
-            kafka = _origins(parquet.read(columns=[KAFKA_COLUMN]))
+        kafka = read_origins(file)
         going = kafka.filter(pa.array(are_among(kafka, rows)))
         if going.num_rows:
             found.append(Hit(file, going, kafka.num_rows - going.num_rows))
-    if foreign := sum(not hit.file.is_replaceable for hit in found):
+    check_replaceable(table.spec.id, [hit.file for hit in found])
+    return found
+
+
+def read_origins(file: LiveDataFile) -> pa.Table:
+    """Return where the rows of a live file are from, as ``Table.scan_kafka`` gives it."""
+    with pq.ParquetFile(_opened(file.path)) as parquet:
+        return _origins(parquet.read(columns=[KAFKA_COLUMN]))
+
+
+def check_replaceable(table: str, files: Sequence[LiveDataFile]) -> None:
+    """Check that copies of the files can be written.
+
+    Args:
+        table: Id of the table, for the message.
+        files: Those that hold rows that are to go.
+
+    Raises:
+        RowsNotInFilesError: A copy of one of them cannot.
+    """
+    if foreign := sum(not file.is_replaceable for file in files):
         why = (
             f"{foreign:,} of the files that hold them are partitioned in a way that is not written, or by a column that is gone"
         )
-        raise RowsNotInFilesError(table.spec.id, why)
-    return found
+        raise RowsNotInFilesError(table, why)
 
 
 class Copies:
@@ -123,12 +141,13 @@ def _origins(part: pa.Table) -> pa.Table:
 
 
 def _may_hold(held: FileRange, part: ErasedPart) -> bool:
-    return _overlaps(held.partition, part.partition, part.partition) and _overlaps(
+    return overlaps(held.partition, part.partition, part.partition) and overlaps(
         held.offset, part.offsets[0][0], part.offsets[-1][1] - 1
     )
 
 
-def _overlaps(bounds: tuple[int | None, int | None], first: int, last: int) -> bool:
+def overlaps(bounds: tuple[int | None, int | None], first: int, last: int) -> bool:
+    """Whether a file with these bounds of a column may hold a value from the first up to and with the last."""
     low, high = bounds
     return low is None or high is None or (low <= last and first <= high)
 

@@ -109,7 +109,7 @@ def _share(spec: PipelineSpec, table: Table, own: Matches, every: ErasedRows) ->
 def erasable(table: Table) -> ErasesRows:
     """Return a table as one of which rows can be erased."""
     if not isinstance(table, ErasesRows):
-        raise LakeboundError(f"table {table.spec.id}: no rows can be erased from a {table.spec.format}")
+        raise LakeboundError(f"table {table.spec.id}: no rows can be taken out of a {table.spec.format}")
     return table
 
 

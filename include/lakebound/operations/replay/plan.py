@@ -124,7 +124,7 @@ def make_plan(
         wanted=wanted,
         tables=shares,
         left_to_stream=missing(asked, below),
-        gone=_gone(wanted, topics),
+        gone=deleted_by_kafka(wanted, topics),
         kafka={
             topic: {p: (topics[topic].earliest[p], topics[topic].latest[p]) for p in offsets.partitions}
             for topic, offsets in wanted.items()
@@ -150,6 +150,23 @@ def below_marks(asked: Offsets, marks: NextOffsets) -> Offsets:
         for topic, offsets in asked.items()
     }
     return common(asked, bounds)
+
+
+def deleted_by_kafka(wanted: Offsets, topics: Mapping[str, TopicFacts]) -> Offsets:
+    """Return those of the offsets that Kafka no longer has.
+
+    Args:
+        wanted: Offsets.
+        topics: Kafka's facts of their topics.
+
+    Raises:
+        OffsetBeyondEndError: Kafka never had some of them.
+    """
+    for topic, partition, intervals in intervals_of(wanted):
+        latest = topics[topic].latest.get(partition, 0)
+        if intervals[-1][1] > latest:
+            raise OffsetBeyondEndError(topic, partition, intervals[-1][1], latest)
+    return below_marks(wanted, {topic: known.earliest for topic, known in topics.items()})
 
 
 def announced(wanted: Offsets, coverage: Offsets) -> Offsets:
@@ -197,14 +214,6 @@ def _share(table: str, asked: Offsets, coverage: Offsets, takes_back: Offsets) -
     taken = common(common(asked, coverage), takes_back)
     lands = missing(asked, without(coverage, taken))
     return TableShare(table=table, lands=lands, covered=count(asked) - count(lands), takes_back=taken)
-
-
-def _gone(wanted: Offsets, topics: Mapping[str, TopicFacts]) -> Offsets:
-    for topic, partition, intervals in intervals_of(wanted):
-        latest = topics[topic].latest.get(partition, 0)
-        if intervals[-1][1] > latest:
-            raise OffsetBeyondEndError(topic, partition, intervals[-1][1], latest)
-    return below_marks(wanted, {topic: known.earliest for topic, known in topics.items()})
 
 
 def _with_ends(intervals: Intervals, removed: Intervals) -> Intervals:

@@ -24,7 +24,7 @@ rows, ``alter`` changes metadata."""
 _WORDS: Mapping[Act, str] = {
     "append": "rows cannot be appended",
     "replace": "files cannot be replaced",
-    "erase": "no rows can be erased",
+    "erase": "no rows can be taken out",
     "restore": "it cannot be put back to an earlier version",
     "alter": "its columns and properties cannot be changed",
     "checkpoint": "no log checkpoint can be written",

@@ -1,0 +1,163 @@
+"""What a redo would do: the range, ledgers and Kafka's facts in, the plan out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+from pydantic import Field
+
+from lakebound.errors import LakeboundError
+from lakebound.frozen import Frozen
+from lakebound.ledger.entry import Offsets, add, check_topic_ids, common, count, missing
+from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.topics import TopicFacts, TopicIdPartition
+from lakebound.operations.replay.plan import below_marks, deleted_by_kafka, describe, lowest_marks
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.real_time import REAL_TIME
+from lakebound.tables.erased import erased_among
+
+
+class NotRedoableError(LakeboundError):
+    """Rows of this pipeline cannot be made again in place of what they are."""
+
+    def __init__(self, pipeline: str, reason: str, works: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: no range can be redone: {reason}. What works: {works}")
+
+
+class RedoShare(Frozen):
+    """What a redo does to one table.
+
+    Attributes:
+        table: Its id.
+        replaces: Offsets whose rows are made again: those of the range that it covers.
+        rows_out: Rows of these offsets, which leave.
+        files: Data files that hold them; each is rewritten with what else it holds.
+        size_bytes: Size of these files.
+    """
+
+    table: str
+    replaces: Offsets = Field(default_factory=dict)
+    rows_out: int = 0
+    files: int = 0
+    size_bytes: int = 0
+
+
+class RedoPlan(Frozen):
+    """What a redo would do, as of now.
+
+    Attributes:
+        pipeline: Its name.
+        source: Hash of the code on disk, with which the rows are made again.
+        made_by: Hashes of the code that landed them, oldest first; None is what is not known.
+        redone: All offsets that are read again.
+        tables: What each table loses and gets.
+        gone: Offsets of the range that Kafka no longer has: their rows stay as they are.
+        erased: Offsets of the range of which rows were erased by decision: what else they gave stays as it is.
+        dropped: Offsets of the range that are of topics which the pipeline no longer reads.
+        uncovered: Offsets of the range that no table has: a replay lands them.
+        left_to_stream: Offsets of the range at or above the lowest next offset, which the stream itself lands.
+        chunks: In how many pieces it is read.
+        notes: What else is to be known.
+    """
+
+    pipeline: str
+    source: str = ""
+    made_by: tuple[str | None, ...] = ()
+    redone: Offsets = Field(default_factory=dict)
+    tables: tuple[RedoShare, ...] = ()
+    gone: Offsets = Field(default_factory=dict)
+    erased: Offsets = Field(default_factory=dict)
+    dropped: Offsets = Field(default_factory=dict)
+    uncovered: Offsets = Field(default_factory=dict)
+    left_to_stream: Offsets = Field(default_factory=dict)
+    chunks: int = 0
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the plan as a person reads it."""
+        yield f"redo {self.pipeline}: {count(self.redone):,} offsets are read again, in {self.chunks} pieces"
+        yield f"  from Kafka: {describe(self.redone)}"
+        made_by = ", ".join("not known" if one is None else one or "-" for one in self.made_by) or "-"
+        yield f"  the rows were made by source {made_by}, and would be made by {self.source or 'not known'}"
+        for share in self.tables:
+            yield (
+                f"{share.table}: {share.rows_out:,} rows leave, and come again from {count(share.replaces):,} offsets; "
+                f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten"
+            )
+        for what, offsets in self._left_alone():
+            if count(offsets):
+                yield f"{what}, {count(offsets):,} offsets: {describe(offsets)}"
+        yield from (f"note: {note}" for note in self.notes)
+
+    def _left_alone(self) -> Iterator[tuple[str, Offsets]]:
+        yield "cannot be redone, no longer in Kafka", self.gone
+        yield "not redone, the pipeline no longer reads these topics", self.dropped
+        yield "not redone, rows were erased by decision", self.erased
+        yield "not redone, no table has them (`lakebound replay` lands them)", self.uncovered
+        yield "left to the stream", self.left_to_stream
+
+
+def make_plan(
+    pipeline: str,
+    asked: Offsets,
+    coverages: Mapping[str, Offsets],
+    topics: Mapping[str, TopicFacts],
+    erased: Mapping[TopicIdPartition, Intervals],
+) -> RedoPlan:
+    """Return which offsets are redone in which table, and why the others are not.
+
+    Args:
+        pipeline: Its name.
+        asked: The range.
+        coverages: Of each table, by its id.
+        topics: Kafka's facts of the topics that the pipeline reads.
+        erased: Offsets of which rows were erased by decision, from any table.
+
+    Raises:
+        TopicRecreatedError: A ledger holds offsets of another incarnation of a topic.
+        OffsetBeyondEndError: A ledger holds offsets that Kafka does not have.
+    """
+    ids = {topic: known.topic_id for topic, known in topics.items()}
+    for coverage in coverages.values():
+        check_topic_ids(coverage, ids)
+    dropped = {topic: offsets for topic, offsets in asked.items() if topic not in topics}
+    asked = {topic: offsets for topic, offsets in asked.items() if topic in topics}
+    below = below_marks(asked, lowest_marks(list(coverages.values())))
+    covered: Offsets = reduce(add, (common(below, held) for held in coverages.values()), {})
+    by_decision = erased_among(covered, erased)
+    rest = missing(covered, by_decision)
+    gone = deleted_by_kafka(rest, topics)
+    redone = missing(rest, gone)
+    return RedoPlan(
+        pipeline=pipeline,
+        redone=redone,
+        tables=tuple(RedoShare(table=table, replaces=common(redone, held)) for table, held in coverages.items()),
+        gone=gone,
+        erased=by_decision,
+        dropped=dropped,
+        uncovered=missing(below, covered),
+        left_to_stream=missing(asked, below),
+    )
+
+
+def check_redoable(spec: PipelineSpec, compacted: list[str]) -> None:
+    """Check that today's transform gives the rows of a range again, from records that Kafka keeps.
+
+    Args:
+        spec: The pipeline.
+        compacted: Those of its topics of which Kafka keeps only the newest record of each key.
+
+    Raises:
+        NotRedoableError: It does not, with what works.
+    """
+    if not spec.tables:
+        reason = "it has no table, and what was sent to a topic cannot be taken back"
+        works = "land with another pipeline into a new topic, and tell its readers"
+        raise NotRedoableError(spec.pipeline, reason, works)
+    if spec.freshness == REAL_TIME:
+        reason = "with freshness: real_time its bad records go to a topic, from which they cannot be taken back"
+        raise NotRedoableError(spec.pipeline, reason, "give another freshness in the YAML and start the pipeline, then redo")
+    if compacted:
+        reason = f"Kafka compacts {', '.join(compacted)}: rows would leave of which it no longer has the records"
+        raise NotRedoableError(spec.pipeline, reason, "correct the rows in the tables by SQL, then `lakebound acknowledge`")

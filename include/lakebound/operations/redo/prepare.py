@@ -1,0 +1,118 @@
+"""Collects what the plan of a redo follows from: ledgers, the rows of the range, and what Kafka has. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from lakebound.landing.kafka import KafkaFacts
+from lakebound.landing.row_source import row_source
+from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.erased import ErasedRows
+from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.backfill.tables import owned_table
+from lakebound.operations.erase.prepare import erasable
+from lakebound.operations.redo.held_rows import held_rows
+from lakebound.operations.redo.plan import RedoPlan, RedoShare, check_redoable, make_plan
+from lakebound.operations.redo.versions import find_source, landed_by_source, sources_of
+from lakebound.operations.replay.bounds import ReplayBound, between, resolve
+from lakebound.operations.replay.chunks import chunks
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.erased import read_erased
+from lakebound.tables.format_rules import rules_of
+from lakebound.tables.places import places_of
+from lakebound.tables.table import Table
+
+
+@dataclass(frozen=True)
+class AskedRange:
+    """What is to be redone: what a version of the code landed, or what lies between two bounds.
+
+    Attributes:
+        source: The first characters of the version's hash; None where bounds are given.
+        bounds: First offset of each partition, and the offset after the last one; None where a version is given.
+    """
+
+    source: str | None = None
+    bounds: tuple[ReplayBound, ReplayBound] | None = None
+
+
+def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoPlan:
+    """Return what a redo of the range would do. A stream may run meanwhile.
+
+    Args:
+        spec: The pipeline.
+        settings: This machine's places.
+        wanted: The range.
+
+    Raises:
+        NotRedoableError: The pipeline's rows cannot be made again so.
+        UnknownSourceError: No table remembers such a version of the code.
+        NothingLandedYetError: A table has no ledger yet.
+        RowsNotInFilesError: A table has files that are not rewritten here.
+        TableFeatureError: A table has a feature with which that is not done.
+        LakeboundError: What ``lakebound.operations.redo.plan.make_plan`` refuses, and what reading ledgers and Kafka raises.
+    """
+    broker = KafkaFacts(spec.connection)
+    check_redoable(spec, [topic for topic, known in broker.written_settings(spec.topics).items() if known.is_compacted])
+    places = places_of(settings, spec.warehouse)
+    tables, entries = dict[str, Table](), dict[str, Entry]()
+    for one in spec.tables:
+        table, view = owned_table(spec, one, places)
+        assert view.entry is not None, "owned_table refuses a table without"
+        tables[one.id], entries[one.id] = table, view.entry
+    topics = broker.topics(spec.topics)
+    erased = reduce(ErasedRows.plus, (read_erased(tables[name], entry) for name, entry in entries.items()), ErasedRows())
+    coverages = {name: entry.coverage for name, entry in entries.items()}
+    plan = make_plan(spec.pipeline, _asked(spec, entries, (broker, topics), wanted), coverages, topics, erased.records)
+    code = row_source(spec, settings.apps).hash
+    found = plan.model_copy(
+        update={
+            "source": code,
+            "made_by": sources_of(entries, plan.redone),
+            "tables": tuple(_with_rows(tables[share.table], share) for share in plan.tables),
+            "chunks": sum(1 for _ in chunks(plan.redone, spec.limits.max_records_per_batch)),
+        }
+    )
+    return found.model_copy(update={"notes": tuple(_notes(spec, found))})
+
+
+def _asked(
+    spec: PipelineSpec, entries: Mapping[str, Entry], kafka: tuple[KafkaFacts, Mapping[str, TopicFacts]], wanted: AskedRange
+) -> Offsets:
+    if wanted.source is not None:
+        return landed_by_source(entries, find_source(spec.pipeline, entries, wanted.source))
+    assert wanted.bounds is not None, "one of both is given"
+    broker, topics = kafka
+    first, last = (
+        resolve(bound, topics, None if bound.timestamp_ms is None else broker.offsets_at(spec.topics, bound.timestamp_ms))
+        for bound in wanted.bounds
+    )
+    return between(first, last, topics)
+
+
+def _with_rows(table: Table, share: RedoShare) -> RedoShare:
+    files = erasable(table)
+    files.check_may_erase()
+    held = held_rows(files, share.replaces)
+    return share.model_copy(update={"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes})
+
+
+def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:
+    if plan.source and plan.source in plan.made_by:
+        yield (
+            f"the code on disk ({plan.source}) made rows of this range, and would make the same again: put the YAML and the "
+            f"transform right first"
+        )
+    yield (
+        f"how many rows come again is known when they are made: `lakebound try {spec.pipeline} --against-landed` shows what "
+        f"changes in the newest ones"
+    )
+    for name in sorted({one.format for one in spec.tables}):
+        yield f"Spark's streaming readers of a {name} table stop at such a commit without {rules_of(name).skips_changes}"
+    for other in spec.other_targets:
+        yield f"{other.id} keeps what was sent there: tell its readers; `lakebound rebuild-store` builds a store again"
+    if spec.reference:
+        yield f"the transform reads reference data ({', '.join(sorted(spec.reference))}): a redo uses today's version of it"

@@ -1,0 +1,120 @@
+"""``lakebound redo`` on real tables of both formats, with a stand-in for Kafka: the plan counts what plain readers count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
+from tests.support.tables.local_tables import TOPIC
+from tests.support.tables.rewinding import StandInKafka, World, described, make_world
+
+from lakebound.landing.kafka import WrittenSettings
+from lakebound.ledger.entry import Entry, high_water_marks, new_commit_id
+from lakebound.ledger.sources import Source, remembered
+from lakebound.operations.redo import prepare as preparing
+from lakebound.settings import Settings
+from lakebound.tables.commit import commit_entry
+from lakebound.tables.places import places_of
+from lakebound.tables.table import open_table
+
+
+@dataclass(frozen=True)
+class Kafka(StandInKafka):
+    """One that also says how a topic is kept."""
+
+    is_compacted: bool = False
+
+    def written_settings(self, names: Iterable[str]) -> dict[str, WrittenSettings]:
+        """Return what is set for each topic."""
+        return {name: WrittenSettings(is_compacted=self.is_compacted) for name in names}
+
+
+@pytest.fixture
+def world(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> World:  # noqa: F811
+    """Versions aaa and bbb have landed [0, 20) and [20, 40), and aaa again what follows; Kafka has the records from 7 on."""
+    tables = [{"format": name, "name": "lake.orders"} for name in ("delta", "iceberg")]
+    made = make_world(settings.home, places_of(settings, described().warehouse), tables=tables)
+    made.kafka = Kafka(earliest=7)
+    monkeypatch.setattr(preparing, "KafkaFacts", lambda connection: made.kafka)
+    monkeypatch.setattr("lakebound.inspection.proof.collect._topics", lambda broker, names: made.kafka.topics(names))
+    for number, code in enumerate(("aaa", "bbb", "aaa")):
+        deploy(made, code)
+        for start in (20 * number, 20 * number + 10):
+            made.land(start, start + 10, bad={start + 3})
+    return made
+
+
+def deploy(world: World, code: str) -> None:
+    """Open the tables as an application with this code does."""
+    for one in world.spec.tables:
+        table = open_table(one, world.at)
+        view = table.read_ledger()
+        known = view.entry.sources if view.entry else ()
+        sources = remembered(known, Source(hash=code), high_water_marks(view.coverage), 0)
+        draft = Entry(kind="open", pipeline="orders", epoch=world.epoch, commit=new_commit_id(), sources=sources)
+        commit_entry(table, view, [], draft, own_epoch=world.epoch, check_lease=lambda: None, attempts=1)
+
+
+def rows_in(world: World, *spans: tuple[int, int]) -> list[int]:
+    """Return how many rows each table has of some offsets."""
+    return [sum(start <= at < end for at in world.rows(one) for start, end in spans) for one in world.spec.tables]
+
+
+def versions(world: World) -> list[str]:
+    return [open_table(one, world.at).read_ledger().version for one in world.all]
+
+
+def test_the_plan_of_a_version_names_what_it_landed_and_what_kafka_no_longer_has(world: World) -> None:
+    before = versions(world)
+    body = answer("redo", "orders", "--source", "a")
+    assert body["redone"][TOPIC]["partitions"] == {"0": [[7, 20], [40, 60]]}
+    assert body["gone"][TOPIC]["partitions"] == {"0": [[0, 7]]}
+    assert body["made_by"] == ["aaa"]
+    assert [share["rows_out"] for share in body["tables"]] == rows_in(world, (7, 20), (40, 60)) == [30, 30]
+    assert [share["files"] for share in body["tables"]] == [4, 4]
+    page = lakebound("redo", "orders", "--source", "a").stdout
+    for said in ("cannot be redone, no longer in Kafka, 7 offsets: orders/0 [0, 7)", "cannot apply one", "skipChangeCommits"):
+        assert said in page, said
+    assert versions(world) == before
+
+
+def test_a_range_that_cuts_through_commits_takes_the_rows_of_its_own_offsets(world: World) -> None:
+    body = answer("redo", "orders", "--from", '{"orders": {"0": 15}}', "--to", '{"orders": {"0": 25}}')
+    assert [share["rows_out"] for share in body["tables"]] == rows_in(world, (15, 25)) == [9, 9]
+    assert [share["files"] for share in body["tables"]] == [2, 2]
+    assert body["made_by"] == ["aaa", "bbb"]
+
+
+def test_what_is_not_landed_in_both_tables_is_left_to_the_stream(world: World) -> None:
+    world.land(60, 70, tables=[world.delta])
+    body = answer("redo", "orders", "--from", '{"orders": {"0": 55}}')
+    assert body["redone"][TOPIC]["partitions"] == {"0": [[55, 60]]}
+    assert body["left_to_stream"][TOPIC]["partitions"]["0"][0][0] == 60
+
+
+def test_records_of_which_rows_were_erased_are_left_alone(world: World) -> None:
+    plan = answer("erase", "orders", "--where", "id = 45")
+    lakebound("erase", "orders", "--where", "id = 45", "--apply", plan["hash"])
+    body = answer("redo", "orders", "--from", '{"orders": {"0": 40}}', "--to", '{"orders": {"0": 50}}')
+    assert body["erased"][TOPIC]["partitions"] == {"0": [[45, 46]]}
+    assert body["redone"][TOPIC]["partitions"] == {"0": [[40, 45], [46, 50]]}
+
+
+def test_the_code_that_did_it_and_is_still_there_is_named(world: World) -> None:
+    ours = answer("redo", "orders", "--source", "aaa")["source"]
+    deploy(world, ours)
+    world.land(60, 70)
+    body = answer("redo", "orders", "--source", ours)
+    assert any("would make the same again" in note for note in body["notes"])
+    assert not any("would make the same again" in note for note in answer("redo", "orders", "--source", "aaa")["notes"])
+
+
+def test_mistakes_are_said(world: World) -> None:
+    lakebound("redo", "orders", code=2)
+    lakebound("redo", "orders", "--source", "aaa", "--from", "earliest", code=2)
+    lakebound("redo", "orders", "--source", "aaa", "--to", "earliest", code=2)
+    assert "aaa, bbb" in lakebound("redo", "orders", "--source", "ccc", code=1).output
+    world.kafka = Kafka(is_compacted=True)
+    assert "What works" in lakebound("redo", "orders", "--source", "aaa", code=1).output
