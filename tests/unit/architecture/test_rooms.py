@@ -33,8 +33,8 @@ FOLDERS = sorted(module for module, file in FILES.items() if file.name == "__ini
 def imported(file: Path, *, for_types: bool = True) -> set[str]:
     """Return the modules of the project that a file imports, at its top, in a function, or for the sake of types."""
     found = set()
-    ifs = [node for node in nodes_of(file) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    skipped = [] if for_types else [child for node in ifs for child in node.body]
+    ifs = [node for node in nodes_of(file) if isinstance(node, ast.If) and is_for_types(node.test)]
+    skipped = set() if for_types else {child for node in ifs for child in node.body}
     for node in (node for node in nodes_of(file) if node not in skipped):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -42,6 +42,11 @@ def imported(file: Path, *, for_types: bool = True) -> set[str]:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found.update(name if name in FILES else node.module for name in names)
     return found & set(FILES)
+
+
+def is_for_types(test: ast.expr) -> bool:
+    """Whether what stands below this condition is only for the sake of types."""
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
 def room_of(module: str) -> str:
