@@ -90,14 +90,26 @@ def phases(kind: str) -> tuple[Moment, ...]:
     return tuple({(moment.batch, moment.phase): moment for moment in recording(kind).moments}.values())
 
 
-def damaged(kind: str) -> Iterator[tuple[Moment, Corruption]]:
-    """Yield every corruption of some batches, in each of their phases."""
+def damaged(kind: str) -> list[tuple[Moment, Corruption]]:
+    """Return every corruption of some batches, in each phase; in the short form each once, and each fault in each phase."""
     r = recording(kind)
+    found = []
     for moment in phases(kind):
         if moment.batch in CORRUPTED_BATCHES:
             stale = older_files(moment.files)
-            for corruption in (*of_files(moment.files, stale, r.other), *of_folders(moment.files)):
-                yield moment, corruption
+            found += [(moment, one) for one in (*of_files(moment.files, stale, r.other), *of_folders(moment.files))]
+    return found if LONG_FORM else each_once(found)
+
+
+def each_once(cases: list[tuple[Moment, Corruption]]) -> list[tuple[Moment, Corruption]]:
+    """Return each corruption in one of the moments that have it, in turn, and each fault in each moment."""
+    places: dict[str, list[int]] = {}
+    cells: dict[tuple[str, int], int] = {}
+    for at, (moment, corruption) in enumerate(cases):
+        places.setdefault(corruption.name, []).append(at)
+        cells.setdefault((corruption.fault, moment.number), at)
+    turns = {of_name[turn % len(of_name)] for turn, of_name in enumerate(places.values())}
+    return [cases[at] for at in sorted(turns.union(cells.values()))]
 
 
 def older_files(files: dict[str, bytes]) -> dict[str, bytes]:
