@@ -83,6 +83,7 @@ class PartSchemas:
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: Mapping[SchemaId, str] = {}
         self._deleted: dict[str, dict[SchemaId, SchemaText]] = {}
+        self._further_names: dict[SchemaText, tuple[SchemaId, ...]] = {}
         self._strange: dict[SchemaId, str] = {}
         self._in_vain, self._strange_since, self._clock = 0, clock(), clock
         self._sign: object = None
@@ -189,7 +190,7 @@ class PartSchemas:
     def _ask(self, ids: Collection[SchemaId], versions: Collection[Version]) -> None:
         """Ask for schemas that are of no version, or of one that the registry has no more."""
         assert self._subjects is not None
-        same = {version.schema: version for version in versions if version.schema is not None}
+        same = {version.schema for version in versions if version.schema is not None}
         used = self._subjects.used(self._names, ids)
         before = {one: schema for schemas in used.values() for one, schema in schemas.items()}
         for one, schema in self._subjects.find(ids).items():
@@ -201,7 +202,8 @@ class PartSchemas:
                     if one in schemas:
                         self._deleted.setdefault(subject, {})[one] = schemas[one]
             elif not isinstance(schema, str) and schema in same:
-                self._name_also(same[schema], one)
+                # Such as a GUID. Kept beside the versions, which are read anew each time.
+                self._further_names[schema] = (*self._further_names.get(schema, ()), one)
             else:
                 subjects = " and ".join(sorted(self._names))
                 self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
@@ -219,11 +221,24 @@ class PartSchemas:
         return True
 
     def _all_versions(self) -> dict[str, list[Version]]:
-        """Return the versions of the subjects; older than all others are those that the registry has no more."""
+        """Return the versions of the subjects, each with all names that records have for it.
+
+        Older than all others are those that the registry has no more.
+        """
         return {
-            subject: [*(Version(0, (one,), schema) for one, schema in self._deleted.get(subject, {}).items()), *versions]
+            subject: [
+                self._with_all_names(version)
+                for version in (
+                    *(Version(0, (one,), schema) for one, schema in self._deleted.get(subject, {}).items()),
+                    *versions,
+                )
+            ]
             for subject, versions in self._versions.items()
         }
+
+    def _with_all_names(self, version: Version) -> Version:
+        further = self._further_names.get(version.schema, ()) if version.schema is not None else ()
+        return replace(version, ids=tuple(dict.fromkeys((*version.ids, *further)))) if further else version
 
     def newest(self) -> list[Newest]:
         """Return of each subject the schemas that may be passed over; its oldest one may not."""
@@ -247,13 +262,6 @@ class PartSchemas:
         with self._lock:
             if reasons != self._passed_over:
                 self._passed_over, self._read = dict(reasons), None
-
-    def _name_also(self, version: Version, name: SchemaId) -> None:
-        """Note a further name by which records call a version, such as a GUID."""
-        more = replace(version, ids=(*version.ids, name))
-        self._versions = {
-            subject: [more if one == version else one for one in versions] for subject, versions in self._versions.items()
-        }
 
     def _read_all(self) -> ReadSchemas:
         record = self.source.record

@@ -29,6 +29,10 @@ log = logging.getLogger(__name__)
 _FRESH_STARTS = 3
 """Queries in a row that may fail without landing a batch before the application gives up."""
 
+_FREE_RESTARTS = 3
+"""Queries in a row that may end for schemas that records name without landing a batch before the next one waits: of key and
+value, and of what a registry has had for a moment only. More of them get nowhere."""
+
 
 class Stream(Protocol):
     """What runs one query."""
@@ -81,7 +85,7 @@ class RepeatedQuery:
             LakeboundError: A refusal, which the next attempt would meet again.
             Exception: What ended the last of too many attempts in a row.
         """
-        failures, attempt = 0, 0
+        failures, attempt, in_vain = 0, 0, 0
         found: dict[str, TopicFacts] | None = facts
         while found is not None and not self.stop.is_set():
             checkpoint = self.checkpoints / f"{self.name.replace(' ', '-')}-{attempt}"
@@ -93,9 +97,11 @@ class RepeatedQuery:
                 log.info("the ledger says: start at %s (%s)", start, self.name)
                 self.stream.run(start, checkpoint)
                 return
-            except NewSchemasError:
+            except NewSchemasError as new:
                 log.info("the query ends for schemas that are not read yet, and goes on with them (%s)", self.name)
                 attempt += 1
+                in_vain = 0 if self.stream.landed_batches > landed else in_vain + bool(new.ids)
+                self._wait_in_vain(in_vain)
                 found = self.wait_for_kafka()
                 continue
             except Exception as caught:
@@ -106,6 +112,12 @@ class RepeatedQuery:
             attempt += 1
             self.stop.wait(min(2.0**failures / 2, 10.0))
             found = self.wait_for_kafka()
+
+    def _wait_in_vain(self, in_vain: int) -> None:
+        """Wait where queries end again and again for schemas that records name, and none of them lands a batch."""
+        if in_vain > _FREE_RESTARTS:
+            log.warning("records name schemas that are not read yet, %d times in a row (%s)", in_vain, self.name)
+            self.stop.wait(min(2.0 ** (in_vain - _FREE_RESTARTS) / 2, 10.0))
 
     def _raise_last(self, caught: Exception, failures: int) -> None:
         """Note a failure, or raise it where no further attempt follows."""

@@ -133,6 +133,24 @@ def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
     assert guid in dict(value.read.known.writers)
 
 
+def test_two_versions_that_records_name_by_guids_are_read_side_by_side() -> None:
+    """Also where the second one is learnt, and versions are read anew, after the first one."""
+    first, second = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+    subjects = Subjects([avro("a")], 1, {first: avro("a"), second: avro("a", "b")})
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    book.learn({"value": {first}})
+    subjects.schemas.append(avro("a", "b"))
+    for wanted in ({second}, {77}, {first, second}):
+        book.learn({"value": wanted})
+        book.look()
+    value = book.spec.value
+    assert isinstance(value, SchemaValueSpec) and value.read.known is not None
+    assert {one for one, _ in value.read.known.writers} == {1, 2, first, second}
+    assert subjects.asked == [first, second, 77], "each is asked for once"
+    book.look()
+    assert not book.has_newer, "the query would end once more"
+
+
 def test_random_ids_are_asked_for_up_to_a_bound() -> None:
     subjects = Subjects([avro("a")])
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)

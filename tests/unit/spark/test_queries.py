@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError, LeaseLostError, RealTimeRefusedError, StoreUnavailableError
+from lakebound.formats.registered import NewSchemasError
 from lakebound.ledger.entry import TopicOffsets
 from lakebound.ledger.marks import NextOffsets
 from lakebound.spec.connection import ConnectionSpec
@@ -122,6 +124,32 @@ def test_a_ledger_that_cannot_be_read_is_waited_for_as_what_the_query_meets(
     queries.run(batches=stream)
     assert len(stream.starts) == 2 and board.latest.failing_error == "StoreUnavailableError"
     assert stop.request is None
+
+
+@pytest.mark.parametrize(("ids", "waits"), [({7}, 3), ((), 0)])
+def test_queries_that_end_again_and_again_for_schemas_wait_in_between(
+    queries: Queries, stop: StopSignal, monkeypatch: pytest.MonkeyPatch, ids: Collection[int], waits: int
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(stop, "wait", lambda seconds: bool(waited.append(seconds)))
+    stream, queries.reopening = FakeStream(stop, *[NewSchemasError("value", ids)] * 6, stays=False), [None] * 6
+    queries.run(batches=stream)
+    assert len(stream.starts) == 7 and stop.request is None
+    assert len(waited) == waits and waited == sorted(waited), "the first ones start again at once"
+
+
+def test_queries_that_land_between_new_schemas_never_wait(
+    queries: Queries, stop: StopSignal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Landing(FakeStream):
+        def run(self, start: NextOffsets, checkpoint: Path) -> None:
+            self.landed_batches += 1
+            super().run(start, checkpoint)
+
+    monkeypatch.setattr(stop, "wait", lambda seconds: pytest.fail("it waited"))
+    stream, queries.reopening = Landing(stop, *[NewSchemasError("value", {7})] * 6, stays=False), [None] * 6
+    queries.run(batches=stream)
+    assert len(stream.starts) == 7
 
 
 def test_who_is_asked_to_end_in_an_outage_reads_no_ledger(queries: Queries, stop: StopSignal) -> None:
