@@ -103,6 +103,13 @@ class ProblemAnswer(_Answer):
     error_code: int
     message: str = ""
 
+    def is_of(self, status: int) -> bool:
+        """Return whether it is one of the registry's own codes, such as 40403 with status 404.
+
+        Of a path that is not there, the server of a registry says 404 itself; a gateway before it says anything.
+        """
+        return self.error_code // 100 == status
+
 
 class CompatibilityAnswer(_Answer):
     """Which changes of its schemas a subject allows."""

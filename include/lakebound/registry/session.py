@@ -147,11 +147,11 @@ class RegistrySession:
             raise self._away(said)
         if 300 <= status < 400:
             raise self.refusal(_redirect(answer))
-        if status in (404, 422) and problem is not None:
+        if status in (404, 422) and problem is not None and problem.is_of(status):
             return Answer(None)
-        if status == 404:
-            raise NoSuchPathError(f"{said} without a reason")
-        raise self.refusal(said if problem is not None else f"{said} without a reason")
+        if problem is None:
+            said = f"{said} without a reason"
+        raise NoSuchPathError(said) if status == 404 else self.refusal(said)
 
     def _check_encoding(self, answer: httpx.Response) -> None:
         """Raise an error where a body was compressed all the same: what it becomes has no bound."""

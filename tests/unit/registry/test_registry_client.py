@@ -73,6 +73,39 @@ def test_what_the_registry_does_not_have_is_none() -> None:
         assert server.seen[0].path == "/subjects/orders-value/versions" and "deleted=true" in server.seen[2].path
 
 
+NOT_OF_A_REGISTRY = [404, 0, -1, 40, 4040, 50001, 42201, 403, 404000, 10**30]
+
+
+@pytest.mark.parametrize("code", NOT_OF_A_REGISTRY)
+def test_a_status_404_that_is_not_the_registry_s_own_says_of_no_schema_that_it_is_missing(code: int) -> None:
+    """Such as of a wrong path, or of a gateway before the registry: records would go to quarantine."""
+    answer = said({"error_code": code, "message": "HTTP 404 Not Found"}, 404)
+    with answering(lambda path: answer) as server:
+        client = client_of(server.url)
+        asked: list[Callable[[], object]] = [
+            lambda: client.schema(17),
+            lambda: client.schema("8d7c1f60-6f3a-4a0e-9a6e-0f3a5a2b1c4d"),
+            lambda: client.versions("orders-value"),
+            lambda: client.version("orders-value", 1),
+            lambda: client.compatibility("orders-value"),
+        ]
+        for ask in asked:
+            with pytest.raises(RegistryAnswerError, match="status 404: HTTP 404 Not Found"):
+                ask()
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [*((code, 404) for code in range(40401, 40410)), *((code, 422) for code in (42201, 42202, 42208))]
+)
+def test_each_code_of_a_registry_says_that_it_has_none(code: int, status: int) -> None:
+    assert schema_by(said({"error_code": code, "message": "no"}, status)) is None
+
+
+def test_a_status_422_that_is_not_the_registry_s_own_is_told() -> None:
+    with pytest.raises(RegistryAnswerError, match="status 422: no"):
+        schema_by(said({"error_code": 422, "message": "no"}, 422))
+
+
 def test_a_subject_with_any_characters_is_one_part_of_the_path() -> None:
     with answering(lambda path: said([1, 2])) as server:
         assert client_of(server.url).versions("a/../b?c=d#é") == [1, 2]
