@@ -7,7 +7,7 @@ another schema here: it is for a person to decide what a registry means that has
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -44,6 +44,7 @@ class KeptId(FrozenRecord):
         characters: Of its text and of all that it imports.
         used_at: When it was last looked for, in epoch seconds, to the day.
         subjects: That have it, as far as they are known.
+        numbers: Of its version within each subject, as far as they are known: ids say nothing of which version is newer.
     """
 
     registry: _Short
@@ -52,6 +53,7 @@ class KeptId(FrozenRecord):
     characters: Count = 0
     used_at: Moment = 0.0
     subjects: Annotated[tuple[_Subject, ...], Field(max_length=MOST_SUBJECTS)] = ()
+    numbers: dict[_Subject, Count] = Field(default_factory=dict, max_length=MOST_SUBJECTS)
 
 
 class _Index(FrozenRecord):
@@ -76,14 +78,21 @@ class KeptSchemas:
     Attributes:
         schemas: By what records say of them.
         subjects: Which subjects have each.
+        numbers: Of the version within a subject, as far as they are known.
     """
 
     schemas: Mapping[SchemaId, SchemaText]
     subjects: Mapping[SchemaId, Collection[str]]
+    numbers: Mapping[SchemaId, Mapping[str, int]] = field(default_factory=dict)
 
     def of(self, subject: str) -> dict[SchemaId, SchemaText]:
-        """Return the schemas of a subject."""
-        return {one: schema for one, schema in self.schemas.items() if subject in self.subjects[one]}
+        """Return the schemas of a subject, the oldest version first.
+
+        Those whose version is not known are the oldest: the registry has them no more. Among them, ids count.
+        """
+        numbers = {one: known[subject] for one, known in self.numbers.items() if subject in known}
+        found = [(one, schema) for one, schema in self.schemas.items() if subject in self.subjects[one]]
+        return dict(sorted(found, key=lambda one: (numbers.get(one[0], -1), str(one[0]).zfill(20))))
 
 
 def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
@@ -95,11 +104,12 @@ def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
     known: dict[str, SchemaText | None] = {}
     schemas: dict[SchemaId, SchemaText] = {}
     subjects: dict[SchemaId, Collection[str]] = {}
+    numbers: dict[SchemaId, Mapping[str, int]] = {}
     for kept in _read_index(control).ids:
         schema = _read(control, kept.fingerprint, known, 0) if kept.registry == registry else None
         if schema is not None:
-            schemas[kept.id], subjects[kept.id] = schema, kept.subjects
-    return KeptSchemas(schemas, subjects)
+            schemas[kept.id], subjects[kept.id], numbers[kept.id] = schema, kept.subjects, kept.numbers
+    return KeptSchemas(schemas, subjects, numbers)
 
 
 def keep_schemas(
@@ -108,6 +118,7 @@ def keep_schemas(
     schemas: Mapping[SchemaId, SchemaText],
     now: float,
     subjects: Mapping[SchemaId, Collection[str]] | None = None,
+    numbers: Mapping[SchemaId, Mapping[str, int]] | None = None,
 ) -> None:
     """Keep schemas that were used; they are there after a power cut.
 
@@ -120,6 +131,7 @@ def keep_schemas(
         schemas: By what records say of them.
         now: Epoch seconds.
         subjects: Which subjects have each of them.
+        numbers: Of the version within each of these subjects, as far as they are known.
 
     Raises:
         OSError: The state cannot be written.
@@ -127,17 +139,21 @@ def keep_schemas(
     """
     for schema in schemas.values():
         _write(control, schema, set())
-    used = [
-        KeptId(
-            registry=registry,
-            id=one,
-            fingerprint=schema.fingerprint,
-            characters=_characters(schema, set()),
-            used_at=now,
-            subjects=tuple(sorted((subjects or {}).get(one, ())))[:MOST_SUBJECTS],
+    used = []
+    for one, schema in schemas.items():
+        of = tuple(sorted((subjects or {}).get(one, ())))[:MOST_SUBJECTS]
+        known = (numbers or {}).get(one, {})
+        used.append(
+            KeptId(
+                registry=registry,
+                id=one,
+                fingerprint=schema.fingerprint,
+                characters=_characters(schema, set()),
+                used_at=now,
+                subjects=of,
+                numbers={subject: known[subject] for subject in of if subject in known},
+            )
         )
-        for one, schema in schemas.items()
-    ]
     left: list[str] = []
 
     def decide(text: str | None) -> str:
@@ -156,7 +172,7 @@ def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, 
 
     Args:
         before: What is kept.
-        used: What was used now; of an id that is kept, only the time and further subjects count.
+        used: What was used now; of an id that is kept, only the time, further subjects and the versions of its schema count.
     """
     known = {(one.registry, one.id): one for one in before}
     for one in used:
@@ -173,7 +189,9 @@ def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, 
 
 def _used_again(kept: KeptId, used: KeptId) -> KeptId:
     subjects = tuple(sorted({*kept.subjects, *used.subjects}))[:MOST_SUBJECTS]
-    return kept.model_copy(update={"used_at": used.used_at, "subjects": subjects})
+    known = {**kept.numbers, **used.numbers} if used.fingerprint == kept.fingerprint else kept.numbers
+    numbers = {subject: known[subject] for subject in subjects if subject in known}
+    return kept.model_copy(update={"used_at": used.used_at, "subjects": subjects, "numbers": numbers})
 
 
 def _index(control: ControlFolder) -> StateFile:

@@ -150,18 +150,18 @@ class RegistrySubjects:
 
     def _keep(self, found: Mapping[str, Sequence[Version]]) -> None:
         used: dict[SchemaId, SchemaText] = {}
-        subjects: dict[SchemaId, set[str]] = {}
+        numbers: dict[SchemaId, dict[str, int]] = {}
         for subject, versions in found.items():
             for version in versions:
                 if version.schema is not None:
                     used |= dict.fromkeys(version.ids, version.schema)
                     for one in version.ids:
-                        subjects.setdefault(one, set()).add(subject)
+                        of = numbers.setdefault(one, {})
+                        of[subject] = max(version.number, of.get(subject, 0))
         if self._control is not None and used:
-            keep_schemas(self._control, self._client.name, used, time.time(), subjects)
+            keep_schemas(self._control, self._client.name, used, time.time(), numbers, numbers)
 
 
 def _numbered(schemas: Mapping[SchemaId, SchemaText]) -> Sequence[Version]:
-    """Return kept schemas as versions, in the order of their ids."""
-    ordered = sorted(schemas.items(), key=lambda one: str(one[0]).zfill(20))
-    return [Version(at, (one,), schema) for at, (one, schema) in enumerate(ordered, 1)]
+    """Return kept schemas as versions, in their order."""
+    return [Version(at, (one,), schema) for at, (one, schema) in enumerate(schemas.items(), 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import stat
 from pathlib import Path, PurePosixPath
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from lakebound.control import kept_schemas
 from lakebound.control.folder import ControlFolder
-from lakebound.control.kept_schemas import KeptId, keep_schemas, kept_ids, read_kept_schemas
-from lakebound.formats.schemas import Reference, SchemaText, canonical_text
+from lakebound.control.kept_schemas import KeptId, KeptSchemas, keep_schemas, kept_ids, read_kept_schemas
+from lakebound.formats.schemas import Reference, SchemaId, SchemaText, canonical_text
 from lakebound.operations.backup.manifest import is_state
 
 GUID = "8d7c1f60-6f3a-4a0e-9a6e-0f3a5a2b1c4d"
@@ -51,6 +52,32 @@ def test_the_schemas_of_each_subject_are_known(control: ControlFolder) -> None:
     assert found.of("orders-value") == found.of("users-value") == {1: TOP}
     assert found.of("orders-key") == found.of("users-key") == {2: PLAIN}
     assert found.of("orders") == {}
+
+
+@pytest.mark.parametrize("unnumbered", range(9))
+def test_the_schemas_of_a_subject_are_in_the_order_of_their_versions(unnumbered: int) -> None:
+    """A version may have a lower id than the one before it. Of those whose version was not kept, ids count."""
+    subjects: dict[SchemaId, list[str]] = {one: ["orders-value"] for one in range(1, 9)}
+    orders = random.Random(unnumbered)
+    for _ in range(50):
+        ids = orders.sample(range(1, 9), 8)
+        numbers = {one: {"orders-value": at, "users-value": 99 - at} for at, one in enumerate(ids, 1) if at > unnumbered}
+        found = KeptSchemas(dict.fromkeys(range(1, 9), PLAIN), subjects, numbers)
+        assert list(found.of("orders-value")) == sorted(ids[:unnumbered]) + ids[unnumbered:]
+
+
+def test_versions_are_kept_and_those_of_an_index_without_them_are_added(control: ControlFolder) -> None:
+    old = ["orders-value"]
+    keep_schemas(control, "company", {9: TOP, 5: PLAIN}, 100.0, {9: old, 5: old})
+    assert list(read_kept_schemas(control, "company").of("orders-value")) == [5, 9]
+    keep_schemas(
+        control, "company", {9: TOP, 5: PLAIN}, 200.0, {9: old, 5: old}, {9: {"orders-value": 1}, 5: {"orders-value": 2}}
+    )
+    keep_schemas(control, "company", {9: TOP}, 300.0, {9: ["users-value"]})
+    keep_schemas(control, "company", {9: PLAIN}, 400.0, {9: old}, {9: {"orders-value": 3}})
+    found = read_kept_schemas(control, "company")
+    assert list(found.of("orders-value")) == [9, 5], "the number of another schema is none of this one"
+    assert found.numbers == {9: {"orders-value": 1}, 5: {"orders-value": 2}}
 
 
 def test_the_files_are_private_and_in_backups(control: ControlFolder) -> None:

@@ -69,6 +69,14 @@ def told(versions: Mapping[str, Sequence[Version]]) -> dict[str, list[tuple[Sche
 BOTH: Any = {"orders-key": [(1, LONG)], "orders-value": [(2, TEXT), (3, LONG)]}
 
 
+def test_while_the_registry_is_away_versions_keep_their_order(registry: Registry, url: str, tmp_path: Path) -> None:
+    """A newer version has a lower id where another subject had its schema before."""
+    registry.subjects = {"orders-value": [(9, LONG), (5, TEXT), (7, BYTES)]}
+    before = told(subjects_at(url, tmp_path).versions(["orders-value"]))
+    registry.is_away = True
+    assert told(subjects_at(url, tmp_path).versions(["orders-value"])) == before == registry.subjects
+
+
 def test_while_the_registry_is_away_each_subject_has_what_was_kept_of_it(registry: Registry, url: str, tmp_path: Path) -> None:
     registry.subjects = {**BOTH, "users-key": BOTH["orders-key"]}
     assert told(subjects_at(url, tmp_path).versions(["orders-key"])) == {"orders-key": BOTH["orders-key"]}
