@@ -148,11 +148,15 @@ class PartSchemas:
             if not self._asks and self._forgets_strange():
                 self._read = None
         sign = self._subjects.sign(self._names)
-        if self._sign is not None and sign != self._sign:
-            versions = self._subjects.versions(self._names)
-            with self._lock:
-                if versions != self._versions:  # A record may have named the new version before.
-                    self._versions, self._read = versions, None
+        if sign == self._sign:
+            return
+        # The first time, too: a version may have come since they were read, or they were those that are kept.
+        versions = self._subjects.versions(self._names)
+        if self._subjects.sign(self._names) != sign:
+            return  # They may be older than the sign, or those that are kept: the next look compares again.
+        with self._lock:
+            if versions != self._versions:  # A record may have named the new version before.
+                self._versions, self._read = versions, None
         self._sign = sign
 
     def in_use(self) -> SchemasInUse | None:

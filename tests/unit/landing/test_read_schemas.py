@@ -109,6 +109,53 @@ def test_a_look_finds_a_version_before_a_record_names_it() -> None:
     assert columns(book) == ["a", "b"]
 
 
+def test_the_first_look_finds_a_version_that_came_since_they_were_read() -> None:
+    """Such as while the tables are settled."""
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    assert columns(book) == ["a"]
+    subjects.schemas.append(avro("a", "b"))
+    book.look()
+    assert book.has_newer and columns(book) == ["a", "b"]
+    book.look()
+    assert not book.has_newer
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_look_whose_versions_are_those_that_are_kept_looks_again(is_first: bool) -> None:
+    """The registry went away after it had told the sign, and came back."""
+
+    class Kept(Subjects):
+        kept: list[SchemaText] | None = None
+
+        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+            return super().versions(subjects) if self.kept is None else Subjects(self.kept).versions(subjects)
+
+        def sign(self, subjects: Collection[str]) -> object:
+            if self.kept is None:
+                return super().sign(subjects)
+            self.signs += 1
+            if self.signs == 2:
+                raise RegistryUnavailableError("shop", "http://nowhere", "refused")
+            return super().sign(subjects)
+
+        signs = 0
+
+    subjects = Kept([avro("a")])
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    assert columns(book) == ["a"]
+    if not is_first:
+        book.look()
+    subjects.kept = [avro("a")]
+    subjects.schemas.append(avro("a", "b"))
+    with pytest.raises(RegistryUnavailableError):
+        book.look()
+    assert not book.has_newer
+    subjects.kept = None
+    book.look()
+    assert book.has_newer and columns(book) == ["a", "b"]
+
+
 def test_a_version_that_a_record_has_named_is_none_that_a_look_finds() -> None:
     subjects = Subjects([avro("a")])
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
