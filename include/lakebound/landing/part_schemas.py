@@ -89,7 +89,7 @@ class PartSchemas:
         self._sign: object = None
         self._read: ReadSchemas | None = None
         self._named: dict[str, str] = {}
-        self._lock = RLock()
+        self._lock, self._asking = RLock(), RLock()
 
     @property
     def has_registry(self) -> bool:
@@ -180,24 +180,32 @@ class PartSchemas:
         """
         if self._subjects is None or not ids:
             return
-        with self._lock:
-            self._versions = self._subjects.versions(self._names)
-            by_id = {one: version for versions in self._all_versions().values() for version in versions for one in version.ids}
-            self._forgets_strange()
-            asked = [one for one in ids if one not in by_id][: MOST_STRANGE - len(self._strange)]
-            known = len(self._strange)
-            if asked:
-                self._ask(asked, by_id.values())
-            self._in_vain += len(self._strange) - known == len(ids)
-            self._read = None
+        with self._asking:  # Not with the other lock: a slow registry would keep what is known from being read.
+            versions = self._subjects.versions(self._names)
+            with self._lock:
+                self._versions = versions
+                known = {one for every in self._all_versions().values() for version in every for one in version.ids}
+                self._forgets_strange()
+                asked = [one for one in ids if one not in known][: MOST_STRANGE - len(self._strange)]
+            used = self._subjects.used(self._names, asked) if asked else {}
+            found = self._subjects.find(asked) if asked else {}
+            with self._lock:
+                strange = len(self._strange)
+                self._note(found, used)
+                self._in_vain += len(self._strange) - strange == len(ids)
+                self._read = None
 
-    def _ask(self, ids: Collection[SchemaId], versions: Collection[Version]) -> None:
-        """Ask for schemas that are of no version, or of one that the registry has no more."""
-        assert self._subjects is not None
+    def _note(self, found: Mapping[SchemaId, SchemaText | str], used: Mapping[str, Mapping[SchemaId, SchemaText]]) -> None:
+        """Note schemas that are of no version, or of one that the registry has no more.
+
+        Args:
+            found: What the registry has by each id.
+            used: By which ids the pipeline has read a schema of each subject before.
+        """
+        versions = (version for every in self._all_versions().values() for version in every)
         same = {version.schema for version in versions if version.schema is not None}
-        used = self._subjects.used(self._names, ids)
         before = {one: schema for schemas in used.values() for one, schema in schemas.items()}
-        for one, schema in self._subjects.find(ids).items():
+        for one, schema in found.items():
             if one in before and schema != before[one] and not isinstance(schema, str):
                 registry = self.source.registry or ""
                 self._strange[one] = str(ReusedSchemaIdError(registry, one, before[one].fingerprint, schema.fingerprint))

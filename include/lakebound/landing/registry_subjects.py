@@ -22,6 +22,8 @@ from lakebound.spec.registry import RegistrySpec
 log = logging.getLogger(__name__)
 
 _FIND_SECONDS = 20.0
+_VERSIONS_SECONDS = 300.0
+"""For all versions of all subjects together: a registry that takes longer counts as away."""
 _AT_ONCE = 8
 """Versions that are asked for: a subject may have hundreds, and a registry take its time for each."""
 
@@ -61,9 +63,9 @@ class RegistrySubjects:
             RegistryUnavailableError: It is away, and nothing of a subject is kept.
             LakeboundError: It refuses.
         """
-        kept = self._kept()
+        kept, ends = self._kept(), time.monotonic() + _VERSIONS_SECONDS
         try:
-            found = {subject: self._versions(subject) for subject in subjects}
+            found = {subject: self._versions(subject, ends) for subject in subjects}
         except RegistryUnavailableError as exc:
             found = {subject: _numbered(kept.of(subject)) for subject in subjects}
             if not all(found.values()):
@@ -106,15 +108,18 @@ class RegistrySubjects:
         kept = self._kept()
         return {one: {known: schema for known, schema in kept.of(one).items() if known in ids} for one in subjects}
 
-    def _versions(self, subject: str) -> Sequence[Version]:
+    def _versions(self, subject: str, ends: float) -> Sequence[Version]:
         """Return the versions that the registry has; none where it has no such subject."""
         numbers = self._client.versions(subject, deleted=True)
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions") as pool:
-            try:
-                return [one for one in pool.map(partial(self._version, subject), numbers) if one is not None]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions")
+        try:
+            found = pool.map(partial(self._version, subject), numbers, timeout=ends - time.monotonic())
+            return [one for one in found if one is not None]
+        except TimeoutError:
+            late = f"no answer within {_VERSIONS_SECONDS:g} s for the {len(numbers):,} versions of subject {subject!r}"
+            raise RegistryUnavailableError(self._client.name, self._client.url, late) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # What is under way ends by its own limit of time.
 
     def _version(self, subject: str, number: int) -> Version | None:
         """Return a version; None where it is gone meanwhile."""

@@ -26,10 +26,10 @@ from lakebound.registry.references import with_references
 from lakebound.registry.session import RegistrySession
 from lakebound.spec.registry import RegistrySpec
 
-__all__ = ["MOST_VERSIONS", "RegisteredSchema", "RegistryClient", "UnusableSchemaError"]
+__all__ = ["RegisteredSchema", "RegistryClient", "UnusableSchemaError"]
 
-MOST_VERSIONS = 500
-"""That are read of one subject: the newest."""
+MOST_VERSIONS = 5_000
+"""That are read of one subject: the newest. So many schemas are kept with a pipeline's state."""
 _DELETED_TOO = {"deleted": "true"}
 _R = TypeVar("_R")
 
@@ -108,14 +108,15 @@ class RegistryClient:
             return []
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
-        """Return the numbers of a subject's versions, oldest first; none where the registry has no such subject.
+        """Return the numbers of a subject's newest versions, oldest first; none where the registry has no such subject.
 
         Args:
             subject: Name of the subject.
             deleted: Whether those that were deleted, but not for good, are among them.
         """
         parameters = _DELETED_TOO if deleted else {}
-        return self._get(f"{_path(subject)}/versions", parameters, f"subject {subject!r}", read_versions) or []
+        found = self._get(f"{_path(subject)}/versions", parameters, f"subject {subject!r}", read_versions) or []
+        return found[-MOST_VERSIONS:]
 
     def version(self, subject: str, number: int | None = None, *, deleted: bool = False) -> RegisteredSchema | None:
         """Return a version of a subject; None where the registry has none.

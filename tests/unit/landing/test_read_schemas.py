@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
 from tests.support.registry.named_schemas import ask_for
+from tests.support.waiting import STRETCH
 
 from lakebound.errors import LakeboundError, RegistryUnavailableError, SchemaChangedError
 from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
@@ -375,6 +378,30 @@ class AwayForAWhile(Subjects):
         if self.error is not None:
             raise self.error
         return super().versions(subjects)
+
+
+@pytest.mark.parametrize("question", ["versions", "used", "find"])
+def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
+    subjects = Subjects([avro("a")])
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    assert columns(book) == ["a"]
+    asked, answer, ask = Event(), Event(), getattr(subjects, question)
+
+    def slow(*arguments: Any) -> Any:
+        asked.set()
+        assert answer.wait(30 * STRETCH)
+        return ask(*arguments)
+
+    monkeypatch.setattr(subjects, question, slow)
+    with ThreadPoolExecutor(2) as pool:
+        learning = pool.submit(book.learn, {"value": {7}})
+        try:
+            assert asked.wait(30 * STRETCH)
+            assert pool.submit(columns, book).result(30 * STRETCH) == ["a"]
+        finally:
+            answer.set()
+        learning.result(30 * STRETCH)
+    assert refused(book) == {7: "there is none"}
 
 
 def test_what_records_want_is_asked_for_until_the_registry_answers() -> None:

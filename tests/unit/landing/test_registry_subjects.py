@@ -18,8 +18,10 @@ from tests.support.registry.said_answers import HANG_UP, Said, Seen, answering_r
 from lakebound.control.folder import ControlFolder
 from lakebound.errors import RegistryAnswerError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId
+from lakebound.landing import registry_subjects
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.registry_subjects import NoSuchSubjectError, RegistrySubjects
+from lakebound.registry import client
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.value import SchemaValueSpec
@@ -119,6 +121,29 @@ def test_a_slow_registry_is_asked_for_several_versions_at_once(control: ControlF
     with running(many):
         [versions] = subjects_of(many, control).versions([SUBJECT]).values()
     assert [one.number for one in versions] == list(many.versions)
+
+
+def test_a_registry_that_takes_too_long_for_all_versions_counts_as_away(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = subjects_of(registry, control).versions([SUBJECT])
+    registry.together = threading.Barrier(100)  # So many never come.
+    monkeypatch.setattr(registry_subjects, "_VERSIONS_SECONDS", 0.05)
+    try:
+        kept = subjects_of(registry, control).versions([SUBJECT])
+        assert [one.schema for one in kept[SUBJECT]] == [one.schema for one in used[SUBJECT]]
+        with pytest.raises(RegistryUnavailableError, match=r"within 0\.05 s for the 2 versions of subject 'orders-value'"):
+            subjects_of(registry, None).versions([SUBJECT])
+    finally:
+        registry.together.abort()
+
+
+def test_of_very_many_versions_the_newest_are_read(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MOST_VERSIONS", 1)
+    [versions] = subjects_of(registry, control).versions([SUBJECT]).values()
+    assert [one.number for one in versions] == [2]
 
 
 def test_a_registry_that_was_emptied_takes_nothing_away(registry: Registry, control: ControlFolder) -> None:
