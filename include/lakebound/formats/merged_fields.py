@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,9 +18,35 @@ def merged(versions: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
     found: dict[str, pa.Field] = {}
     for fields in versions:
         for field in fields:
-            known = found.get(field.name.lower())
-            found[field.name.lower()] = field if known is None else known.with_type(_merged_type(known.type, field.type))
+            known = found.get(_compared(field.name))
+            found[_compared(field.name)] = field if known is None else known.with_type(_merged_type(known.type, field.type))
     return list(found.values())
+
+
+def names_in_other_case(columns: Iterable[str], written: Iterable[str], read: Iterable[str] = ()) -> Mapping[str, str]:
+    """Return what the fields of columns are called where that differs by upper and lower case alone.
+
+    A decoder finds fields by their names as they are written. For these columns it would find none, and put a default or null
+    in the place of the value that was sent.
+
+    Args:
+        columns: Names of columns beside each other.
+        written: Names of the fields in their place that the writer has.
+        read: Names of those that the reader has.
+    """
+    exact, also = ({name: name for name in names} for names in (written, read))
+    folded, also_folded = ({_compared(name): name for name in names} for names in (exact, also))
+    found = {}
+    for column in columns:
+        if column not in exact:
+            other = folded.get(_compared(column), None if column in also else also_folded.get(_compared(column)))
+            if other is not None:
+                found[column] = other
+    return found
+
+
+def _compared(name: str) -> str:
+    return name.lower()
 
 
 def _merged_type(newer: pa.DataType, older: pa.DataType) -> pa.DataType:

@@ -17,6 +17,7 @@ from lakebound.formats.avro import types
 from lakebound.formats.avro.leaves import READ_AS, column_name, leaf_conversion
 from lakebound.formats.avro.makers import Branches, Leaf, Lists, Maker, Member, Nulls, Refused, Same, Struct
 from lakebound.formats.avro.shape import Part, RecordPart, RepeatedPart, UnionPart
+from lakebound.formats.merged_fields import names_in_other_case
 from lakebound.formats.schemas import UnreadableSchemaError
 
 DefaultOf = Callable[[types.AvroType, Any, pa.DataType, str], pa.Array]
@@ -107,6 +108,8 @@ class _Resolver:
             raise UnreadableSchemaError(part.path, f"{part.type} cannot be read as {reader}")
         names = {types.type_key(one) for one in reader.named}
         name = types.type_key(branch)
+        if len(reader.named) > 1 and pa.types.is_struct(kind):
+            _check_case_of_member(branch, name, kind, part.path)
         if len(reader.named) == 1 or not _has_members(kind, names, name):
             return self.maker(part, branch, kind)
         if len(names) < len(reader.named):
@@ -119,6 +122,7 @@ class _Resolver:
         if not isinstance(written, types.Record):
             raise TypeError(f"{written} is no record")
         parts = dict(zip((field.name for field in written.fields), part.fields, strict=True))
+        _check_case(kind, written, reader, part.path)
         return Struct([(field, self._field(field, written, parts, reader, part.path)) for field in kind], part.path)
 
     def _field(self, field: pa.Field, writer: types.Record, parts: dict[str, Part], reader: types.Record, path: str) -> Maker:
@@ -154,6 +158,35 @@ class _Resolver:
             return Lists(part.slot, kind, part.path, item)
         self.wanted.add(part.key.slot)
         return Lists(part.slot, kind, part.path, item, part.key.slot)
+
+
+def _check_case(kind: pa.StructType, writer: types.Record, reader: types.Record, path: str) -> None:
+    """Refuse a column whose value would be looked for by a name that the schemas have in another case.
+
+    Where an alias finds the value, the reader says itself that the two names are one.
+
+    Raises:
+        UnreadableSchemaError: There is such a column.
+    """
+    written = [one.name for one in writer.fields]
+    for name, other in names_in_other_case(kind.names, written, [one.name for one in reader.fields]).items():
+        read_as = reader.field_of(name)
+        if read_as is None or not any(alias in written for alias in read_as.aliases):
+            raise _other_case(types.inside(path, name), other)
+
+
+def _check_case_of_member(branch: types.AvroType, name: str, kind: pa.StructType, path: str) -> None:
+    """Refuse a struct that has a type of a union in another case; a record may have a field of that name."""
+    other = names_in_other_case(kind.names, [name])
+    fields = {one.name for one in branch.fields} if isinstance(branch, types.Record) else frozenset[str]()
+    found = next((one for one in other if one not in fields), None)
+    if found is not None and kind.get_field_index(name) < 0:
+        raise _other_case(types.inside(path, found), name)
+
+
+def _other_case(path: str, name: str) -> UnreadableSchemaError:
+    told = "names in Avro differ by upper and lower case: give it so in `schema:`, or as an alias of the newer field"
+    return UnreadableSchemaError(path, f"the schema calls it {name}, and {told}")
 
 
 def _has_members(kind: pa.DataType, names: set[str], name: str) -> bool:

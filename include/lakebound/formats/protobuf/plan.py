@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from lakebound.formats.merged_fields import names_in_other_case
 from lakebound.formats.protobuf.columns import Column, Messages, constant, mapped, repeated, single, struct
 from lakebound.formats.protobuf.leaves import default_of, leaf, wire_kind
 from lakebound.formats.protobuf.mapping import ELEMENT, MESSAGES, TYPE_NAMES, entry_of, well_known, wrapped
@@ -56,7 +57,7 @@ def plan_of(writer: Descriptor, reader: Descriptor, columns: pa.Schema) -> Plan:
     """
     sides = _Sides(writer, reader, ())
     shape = _shape(writer, ())
-    makes = [_column(one, shape, sides) for one in columns]
+    makes = _columns([*columns], shape, sides)
     required = tuple(one.name for one in columns if not one.nullable)
     for name in required:
         default = reader.fields_by_name.get(name)
@@ -92,6 +93,15 @@ class _Sides:
         """Return the names that lead to the values of one of the writer's fields."""
         is_list = field.is_repeated and entry_of(field) is None
         return (*self.path, field.name, ELEMENT) if is_list else (*self.path, field.name)
+
+
+def _columns(columns: Sequence[pa.Field], shape: Shape, sides: _Sides) -> list[Column]:
+    """Return the columns of a message; what they need is added to the shape."""
+    read = () if sides.reader is None else sides.reader.fields_by_name
+    for name, other in names_in_other_case([one.name for one in columns], sides.writer.fields_by_name, read).items():
+        told = f"the schema calls it {other}, and names of fields differ by upper and lower case: keep a name as it is"
+        raise UnreadableSchemaError(".".join((*sides.path, name)), f"{told}, in the schema and in `schema:`")
+    return [_column(one, shape, sides) for one in columns]
 
 
 def _column(column: pa.Field, shape: Shape, sides: _Sides) -> Column:
@@ -163,7 +173,7 @@ def _messages(field: FieldDescriptor, kind: pa.DataType, sides: _Sides) -> Messa
     if not pa.types.is_struct(kind) or known in MESSAGES:
         raise _unfit(field, kind, sides)
     inside = sides.inside(field.name)
-    return Messages(kind, shape, struct([_column(one, shape, inside) for one in kind.fields], kind))
+    return Messages(kind, shape, struct(_columns(kind.fields, shape, inside), kind))
 
 
 def _shape(message_type: Descriptor, path: tuple[str, ...]) -> Shape:
