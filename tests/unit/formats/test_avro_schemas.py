@@ -100,6 +100,46 @@ def test_what_has_no_column_is_named(case: tuple[Any, str, str]) -> None:
     assert caught.value.path == path or "parts" in reason
 
 
+HALF = "\ud800"
+"""Of a surrogate pair: JSON may have it, UTF-8 does not."""
+WITH_HALF: list[Any] = [
+    record("int", HALF),
+    record("int", f"a.{HALF}"),
+    {**record("int"), "namespace": HALF},
+    {**record("int"), "aliases": [HALF]},
+    {**record("int"), "fields": [{"name": HALF, "type": "int"}]},
+    {**record("int"), "fields": [{"name": "a", "type": "int", "aliases": [HALF]}]},
+    record({"type": "enum", "name": "E", "symbols": ["A", HALF]}),
+    record({"type": "enum", "name": HALF, "symbols": ["A"]}),
+    record({"type": "fixed", "name": HALF, "size": 1}),
+    record(["int", record("int", HALF)]),
+    record({"type": "map", "values": record("int", HALF)}),
+    record(HALF),
+    record({"type": HALF}),
+]
+
+
+@pytest.mark.parametrize("schema", WITH_HALF)
+def test_a_name_that_has_no_utf_8_is_refused_in_words_that_have(schema: Any) -> None:
+    with pytest.raises(UnreadableSchemaError) as caught:
+        columns(schema)
+    assert str(caught.value).encode()
+
+
+def test_a_default_that_has_no_utf_8_is_refused_in_words_that_have() -> None:
+    old, kinds = SchemaText("avro", json.dumps(record("int"))), {"string": HALF, "map": {HALF: 1}}
+    for kind, default in kinds.items():
+        field = {"name": "new", "type": {"type": kind, "values": "int"}, "default": default}
+        new = SchemaText("avro", json.dumps({"type": "record", "name": "T", "fields": [field]}))
+        with pytest.raises(UnreadableSchemaError) as caught:
+            schema_reader.payload_decoder(old, new, schema_reader.columns_of(new, None), None, is_framed=False)
+        assert str(caught.value).encode() and "default" in str(caught.value)
+
+
+def test_a_description_that_has_no_utf_8_does_not_matter() -> None:
+    assert columns({**record("int"), "doc": HALF}) == columns(record("int"))
+
+
 @pytest.mark.parametrize("text", ["", "{", "int", "[" * 100_000, '{"type": "record"', "\ud800"])
 def test_a_text_that_is_no_schema_is_refused(text: str) -> None:
     with pytest.raises(UnreadableSchemaError):

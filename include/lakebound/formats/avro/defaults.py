@@ -9,6 +9,7 @@ from lakebound.formats.avro import types
 from lakebound.formats.schemas import UnreadableSchemaError
 
 _BITS = {"int": 32, "long": 64}
+_KEY = types.Primitive("string")
 
 
 def written(kind: types.AvroType, value: Any, path: str) -> bytes:
@@ -32,7 +33,9 @@ def written(kind: types.AvroType, value: Any, path: str) -> bytes:
         items = b"".join(written(kind.items, one, types.inside(path, "element")) for one in value)
         return (_number(len(value)) + items if value else b"") + b"\0"
     if isinstance(kind, types.Map) and isinstance(value, dict):
-        items = b"".join(_text(key) + written(kind.values, one, types.inside(path, "value")) for key, one in value.items())
+        items = b"".join(
+            written(_KEY, key, path) + written(kind.values, one, types.inside(path, "value")) for key, one in value.items()
+        )
         return (_number(len(value)) + items if value else b"") + b"\0"
     if isinstance(kind, types.Enum) and isinstance(value, str) and value in kind.symbols:
         return _number(kind.symbols.index(value))

@@ -102,7 +102,8 @@ class _Parser:
         name = _text(spec, "name", path)
         if "." not in name:
             own = spec.get("namespace", space)
-            name = f"{own}.{name}" if own and isinstance(own, str) else name
+            if own and isinstance(own, str):
+                name = f"{_text({'namespace': own}, 'namespace', path)}.{name}"
         if name in self._known or name in self._open:
             raise UnreadableSchemaError(path, f"the type {name} is defined twice")
         space = name.rpartition(".")[0]
@@ -159,24 +160,29 @@ def _part(spec: Mapping[str, Any], key: str, path: str) -> Any:
 
 
 def _text(spec: Mapping[str, Any], key: str, path: str) -> str:
-    found = _part(spec, key, path)
-    if not isinstance(found, str) or not found:
+    found: Any = _part(spec, key, path)
+    if not _is_text(found) or not found:
         raise UnreadableSchemaError(path, f"{key!r} is {_shown(found)}, and not a text")
-    return found
+    return str(found)
 
 
 def _texts(spec: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     found = spec.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(found, list) or not all(map(_is_text, found)):
         raise UnreadableSchemaError(path, f"{key!r} is {_shown(found)}, and not a list of texts")
     return tuple(found)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text that has UTF-8: half of a surrogate pair, which JSON may have, has none."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value))
 
 
 def _step(spec: Any) -> str:
     found = spec
     while isinstance(found, dict):
         found = found.get("name", found.get("type"))
-    return found.rpartition(".")[2] if isinstance(found, str) else "union"
+    return str(found).rpartition(".")[2] if _is_text(found) else "union"
 
 
 def _shown(value: Any) -> str:
