@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.formats.avro import types
+from lakebound.formats.avro.field_names import FieldNames
 from lakebound.formats.avro.leaves import READ_AS, column_name, leaf_conversion
 from lakebound.formats.avro.makers import Branches, Leaf, Lists, Maker, Member, Nulls, Refused, Same, Struct
 from lakebound.formats.avro.shape import Part, RecordPart, RepeatedPart, UnionPart
@@ -123,21 +124,17 @@ class _Resolver:
             raise TypeError(f"{written} is no record")
         parts = dict(zip((field.name for field in written.fields), part.fields, strict=True))
         _check_case(kind, written, reader, part.path)
-        return Struct([(field, self._field(field, written, parts, reader, part.path)) for field in kind], part.path)
+        names = FieldNames(written, reader)
+        return Struct([(field, self._field(field, names, parts, reader, part.path)) for field in kind], part.path)
 
-    def _field(self, field: pa.Field, writer: types.Record, parts: dict[str, Part], reader: types.Record, path: str) -> Maker:
+    def _field(self, field: pa.Field, names: FieldNames, parts: dict[str, Part], reader: types.Record, path: str) -> Maker:
         """Return the maker of a column: by the reader's field of its name, else by the writer's."""
         path, read_as = types.inside(path, field.name), reader.field_of(field.name)
-        if read_as is None:
-            own = writer.field_of(field.name)
-            if own is not None:
-                return self.maker(parts[own.name], own.type, field.type)
-        else:
-            part = next((parts[name] for name in (read_as.name, *read_as.aliases) if name in parts), None)
-            if part is not None:
-                return self.maker(part, read_as.type, field.type)
-            if read_as.default is not types.NO_DEFAULT:
-                return Same(self._default_of(read_as.type, read_as.default, field.type, path))
+        own = names.written_for(field.name, path)
+        if own is not None:
+            return self.maker(parts[own.name], own.type if read_as is None else read_as.type, field.type)
+        if read_as is not None and read_as.default is not types.NO_DEFAULT:
+            return Same(self._default_of(read_as.type, read_as.default, field.type, path))
         if not field.nullable:
             told = "required, and the records were written with a schema that has no such field; there is no default"
             raise UnreadableSchemaError(path, told)
