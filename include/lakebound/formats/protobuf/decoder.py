@@ -14,7 +14,7 @@ from lakebound.formats.protobuf.buffer import Buffer, Numbers
 from lakebound.formats.protobuf.fields import Spans
 from lakebound.formats.protobuf.level import Batch, Level
 from lakebound.formats.protobuf.plan import Plan
-from lakebound.formats.protobuf.records import Indexes, indexes_of, message_at, read_indexes, written
+from lakebound.formats.protobuf.records import Indexes, indexes_of, messages_at, read_indexes, written
 
 NO_INDEXES = "no_message_indexes"
 """Reason of a record whose bytes do not say which message it is."""
@@ -56,10 +56,14 @@ class Framed:
             return Problem(NO_INDEXES, "the record does not say which message it is: its indexes are cut or wrong")
         if found[0] in self.indexes:
             return found[1]
-        other = message_at(self.file, found[0])
-        if other is None:
+        others = [one.full_name for one in messages_at(self.file, found[0])]
+        if not others:
             return Problem(NO_INDEXES, f"the schema has no message with the indexes {[*found[0]]}")
-        return Problem(OTHER_MESSAGE, f"the record is a {other.full_name}, and {self.name} is read")
+        if self.name in others:
+            named = " or ".join(others)
+            told = f"the indexes {[*found[0]]} name {named}: serialisers differ in whether messages of maps and groups count"
+            return Problem(NO_INDEXES, told)
+        return Problem(OTHER_MESSAGE, f"the record is a {' or '.join(others)}, and {self.name} is read")
 
 
 class ProtobufDecoder:

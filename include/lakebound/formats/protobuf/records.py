@@ -8,6 +8,7 @@ Source: https://docs.confluent.io/platform/current/schema-registry/fundamentals/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -41,22 +42,49 @@ def record_of(file: FileDescriptor, name: str | None) -> Descriptor:
 
 
 def indexes_of(message: Descriptor) -> frozenset[Indexes]:
-    """Return the indexes by which a message is named.
+    """Return the indexes by which a message is named, and no other one.
 
     Mostly they are one. Where a map or a group stands before a nested message, serialisers differ: in Python and Go the
-    messages that Protobuf makes of these count, in Java they do not.
+    messages that Protobuf makes of these count, in Java they do not. Indexes that are of one message in one way to count and
+    of another one in the other way name neither.
+
+    Raises:
+        UnreadableSchemaError: All of its indexes name another message, too.
     """
-    return frozenset({_indexes(message, counts_all=True), _indexes(message, counts_all=False)})
+    found = {_indexes(message, counts_all=True), _indexes(message, counts_all=False)}
+    named = {one: [each.full_name for each in messages_at(message.file, one)] for one in found}
+    alone = frozenset(one for one, names in named.items() if {*names} <= {message.full_name})
+    if not alone:
+        others = ", ".join(sorted({name for names in named.values() for name in names} - {message.full_name}))
+        told = "messages of maps before it count in some serialisers: put it at the top of the schema, or before the maps"
+        raise UnreadableSchemaError("", f"nothing tells records of {message.full_name} from those of {others}: {told}")
+    return alone
+
+
+def messages_at(file: FileDescriptor, indexes: Indexes) -> list[Descriptor]:
+    """Return the messages that indexes name in the two ways to count; none of a map or a group, which nobody sends alone."""
+    found: dict[str, Descriptor] = {}
+    for counts_all in (True, False):
+        one = _message_at(file, indexes, counts_all=counts_all)
+        if one is not None and (one.containing_type is None or one.full_name not in _unwritten(one.containing_type)):
+            found.setdefault(one.full_name, one)
+    return [*found.values()]
 
 
 def message_at(file: FileDescriptor, indexes: Indexes) -> Descriptor | None:
-    """Return the message that indexes name; None where there is none."""
+    """Return the message that indexes name; None where there is none, or where they name two."""
+    found = messages_at(file, indexes)
+    return found[0] if len(found) == 1 else None
+
+
+def _message_at(file: FileDescriptor, indexes: Indexes, *, counts_all: bool) -> Descriptor | None:
     found, inside = None, [*file.message_types_by_name.values()]
     for index in indexes:
         if not 0 <= index < len(inside):
             return None
         found = inside[index]
-        inside = [*found.nested_types]
+        unwritten = frozenset[str]() if counts_all else _unwritten(found)
+        inside = [one for one in found.nested_types if one.full_name not in unwritten]
     return found
 
 
@@ -130,6 +158,7 @@ def _indexes(message: Descriptor, *, counts_all: bool) -> Indexes:
     return tuple(found)
 
 
+@lru_cache(maxsize=256)  # It is asked for each record of another message.
 def _unwritten(message: Descriptor) -> frozenset[str]:
     """Return the messages inside of a message that no ``message`` in the text defines: of maps, and of proto2's groups."""
     entries = {one.full_name for one in message.nested_types if is_entry(one)}
