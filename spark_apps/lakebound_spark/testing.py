@@ -22,6 +22,7 @@ from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registries_file import find_registry
 from lakebound.tables.places import places_of
+from lakebound_spark.batch.record_format import columns_of_ddl
 from lakebound_spark.check.trial import land_in_memory
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.parts import plan_pipeline
@@ -105,7 +106,7 @@ def _with_schemas(spec: PipelineSpec) -> PipelineSpec:
         for part, source in spec.schema_sources.items()
         if source.registry is not None
     }
-    return SchemaBook(spec, read_schema_files(spec, settings), subjects).spec
+    return SchemaBook(spec, read_schema_files(spec, settings), subjects, columns_of=columns_of_ddl).spec
 
 
 def _columns(topic: str, records: Sequence[Record]) -> RecordColumns:

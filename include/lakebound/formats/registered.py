@@ -13,7 +13,14 @@ import pyarrow as pa
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
 from lakebound.formats.framing import SCHEMA_HEADERS, foreign_frame, number_at_start, schema_of
 from lakebound.formats.parts import Part, together
-from lakebound.formats.schemas import KnownSchemas, PartOfRecord, PayloadDecoder, SchemaId, SchemaText
+from lakebound.formats.schemas import (
+    KnownSchemas,
+    PartOfRecord,
+    PayloadDecoder,
+    SchemaId,
+    SchemaText,
+    UnreadableSchemaError,
+)
 
 NO_SCHEMA_ID = "no_schema_id"
 """Reason of a record that does not say which schema it was written with."""
@@ -90,11 +97,11 @@ class RegisteredDecoder:
             raise NewSchemasError(self._part, unknown)
         parts: list[Part] = []
         for schema, (places, payloads) in by_schema.items():
-            problem = self._problem_of(schema)
-            if problem is not None:
-                problems |= dict.fromkeys(places, problem)
+            decoder = self._decoder(schema)
+            if isinstance(decoder, Problem):
+                problems |= dict.fromkeys(places, decoder)
                 continue
-            decoded = self._decoder(schema).decode(payloads)
+            decoded = decoder.decode(payloads)
             problems |= {places[at]: found for at, found in decoded.problems.items()}
             good = places if not decoded.problems else [places[at] for at in decoded.good]
             parts.append(Part(decoded.columns, good))
@@ -129,17 +136,20 @@ class RegisteredDecoder:
         headers = records.headers
         return headers is not None and any(headers) and any(name == self._header for one in headers for name, _ in one)
 
-    def _problem_of(self, schema: SchemaId) -> Problem | None:
+    def _decoder(self, schema: SchemaId) -> PayloadDecoder | Problem:
+        """Return what decodes payloads of a schema, or why none of them can be read."""
+        if schema in self._decoders:
+            return self._decoders[schema]
+        if schema in self._writers and schema not in self._refused:
+            try:
+                self._decoders[schema] = self._decoder_of(self._writers[schema], self._readers.get(schema))
+                return self._decoders[schema]
+            except UnreadableSchemaError as exc:
+                # Whoever gave the schemas should have found it. An error would come again with each try, for all records.
+                self._refused[schema] = str(exc)
         if schema in self._refused:
             return Problem(DOES_NOT_FIT, f"schema {schema} does not fit: {self._refused[schema]}")
-        if schema in self._writers:
-            return None
         return Problem(UNKNOWN_SCHEMA, f"schema {schema} is none that the pipeline's subjects have")
-
-    def _decoder(self, schema: SchemaId) -> PayloadDecoder:
-        if schema not in self._decoders:
-            self._decoders[schema] = self._decoder_of(self._writers[schema], self._readers.get(schema))
-        return self._decoders[schema]
 
 
 class PlainDecoder:

@@ -69,6 +69,7 @@ def schemas_of_subjects(
     strange: Mapping[SchemaId, str],
     *,
     asks: bool = True,
+    wanted: pa.Schema | None = None,
 ) -> ReadSchemas:
     """Return how values are read that name their schema.
 
@@ -78,12 +79,13 @@ def schemas_of_subjects(
         passed_over: Schemas that the tables cannot follow, and why.
         strange: Schemas that records named and that are of no subject, and why nothing is read with them.
         asks: Whether the registry is asked for further ones that records name.
+        wanted: Columns that the pipeline names; None: those that the versions have together.
 
     Raises:
-        UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one.
+        UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one that is read.
     """
     found = [_subject(name, versions, record, passed_over) for name, versions in subjects.items()]
-    columns = _all_columns((one.name, one.columns) for one in found)
+    columns = _all_columns((one.name, one.columns) for one in found) if wanted is None else wanted
     writers: dict[SchemaId, SchemaText] = {}
     readers: dict[SchemaId, SchemaText] = {}
     refused: dict[SchemaId, str] = {}

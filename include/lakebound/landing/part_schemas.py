@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lakebound.control.schemas_in_use import SchemasInUse
 from lakebound.errors import ReusedSchemaIdError
@@ -16,6 +16,12 @@ from lakebound.landing.older_schemas import Newest
 from lakebound.landing.schema_origins import schemas_in_use
 from lakebound.landing.used_schemas import Named, reused_ids, to_name
 from lakebound.spec.schema_source import SchemaSourceSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ColumnsOfDdl = Callable[[str], "pa.Schema"]
+"""Returns the columns of a text in Spark's DDL, which Spark alone reads in full."""
 
 MOST_STRANGE = 1_000
 """Ids that are in no subject of the pipeline: where more came, no further one is asked for until some time has passed."""
@@ -66,6 +72,7 @@ class PartSchemas:
         *,
         learns: bool,
         clock: Callable[[], float] = time.monotonic,
+        columns_of: ColumnsOfDdl | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -75,8 +82,9 @@ class PartSchemas:
             origin: The schema of a file, or what has those of a registry.
             learns: Whether schemas that records name are asked for later.
             clock: Seconds.
+            columns_of: Says which columns the pipeline names; needed where it names any.
         """
-        self.source, self._learns = source, learns
+        self.source, self._learns, self._columns_of = source, learns, columns_of
         self._file = origin if isinstance(origin, SchemaText) else None
         self._subjects = None if isinstance(origin, SchemaText) else origin
         self._names = tuple(dict.fromkeys(source.subject_of(topic) for topic in topics))
@@ -283,10 +291,19 @@ class PartSchemas:
         self._versions = self._versions or self._subjects.versions(self._names)
         reused = self._reused()
         passed_over = {**self._passed_over, **reused}
-        found = schemas_of_subjects(self._all_versions(), record, passed_over, self._strange, asks=self._asks)
+        found = schemas_of_subjects(
+            self._all_versions(), record, passed_over, self._strange, asks=self._asks, wanted=self._wanted()
+        )
         if found.known is not None:
             self._named = to_name(found.known.writers, self._named, reused)
         return found
+
+    def _wanted(self) -> pa.Schema | None:
+        """Return the columns that the pipeline names; None where it names none."""
+        if self.source.value_schema is None:
+            return None
+        assert self._columns_of is not None, "the pipeline names columns, and nothing was given that reads DDL"
+        return self._columns_of(self.source.value_schema)
 
     def _reused(self) -> dict[SchemaId, str]:
         """Return why nothing is read with the ids that meant another schema before, as entries say."""

@@ -14,7 +14,7 @@ from lakebound.errors import LakeboundError, SchemaChangedError, TransformRefuse
 from lakebound.first_line import first_line
 from lakebound.formats.schemas import PartOfRecord, SchemaId, UnreadableSchemaError
 from lakebound.landing.older_schemas import Counts, choices, passed_over
-from lakebound.landing.part_schemas import PartSchemas, Subjects
+from lakebound.landing.part_schemas import ColumnsOfDdl, PartSchemas, Subjects
 from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.schema_files import SchemaFiles
@@ -77,6 +77,7 @@ class SchemaBook:
         *,
         learns: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        columns_of: ColumnsOfDdl | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -86,6 +87,7 @@ class SchemaBook:
             subjects: What has those of a registry.
             learns: Whether schemas that records name are asked for later; a bounded job knows at its start all that there are.
             clock: Seconds.
+            columns_of: Says which columns the pipeline names; needed where it names any.
         """
         self._spec = spec
         self._wanted: dict[PartOfRecord, frozenset[SchemaId]] = {}
@@ -99,6 +101,7 @@ class SchemaBook:
                 files[part] if source.schema_file is not None else subjects[part],
                 learns=learns,
                 clock=clock,
+                columns_of=columns_of,
             )
             for part, source in spec.schema_sources.items()
         }
@@ -253,11 +256,12 @@ class SchemaBook:
             raise SchemaRefusedError(self._spec.pipeline, part, schemas.source.format, str(exc)) from exc
 
 
-def open_schemas(run: RunSpec, *, learns: bool = False, keeps: bool = True) -> SchemaBook:
+def open_schemas(run: RunSpec, columns_of: ColumnsOfDdl, *, learns: bool = False, keeps: bool = True) -> SchemaBook:
     """Return the schemas of an application's records; none is read yet.
 
     Args:
         run: The orders.
+        columns_of: Says which columns the pipeline names.
         learns: Whether schemas that records name are asked for later.
         keeps: Whether what is used is kept with the pipeline's state, and read from there while the registry is away.
     """
@@ -266,7 +270,7 @@ def open_schemas(run: RunSpec, *, learns: bool = False, keeps: bool = True) -> S
         for part, source in run.spec.schema_sources.items()
         if source.registry is not None
     }
-    return SchemaBook(run.spec, run.schema_files, subjects, learns=learns)
+    return SchemaBook(run.spec, run.schema_files, subjects, learns=learns, columns_of=columns_of)
 
 
 def _check_columns(spec: PipelineSpec) -> None:

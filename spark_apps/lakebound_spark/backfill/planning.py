@@ -12,7 +12,7 @@ from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import Settled, check_settled
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound_spark.batch.record_format import value_fields
+from lakebound_spark.batch.record_format import columns_of_ddl, value_fields
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 from lakebound_spark.landing.parts import ReferenceData, SessionParts, plan_pipeline
 
@@ -52,4 +52,4 @@ def plan_on_tables(session: SparkSession, run: RunSpec, references: ReferenceDat
         schemas = planned.table_schemas() | quarantine
         return OnTables(planned, schemas, check_settled(spec, run.places, schemas, value_fields(spec)))
 
-    return open_schemas(run).followed(planned_with)
+    return open_schemas(run, columns_of_ddl).followed(planned_with)

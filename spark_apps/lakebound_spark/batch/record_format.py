@@ -36,6 +36,11 @@ def record_format(spec: PipelineSpec, unhoused: Collection[str] = ()) -> ValueFo
     return ComposedFormat(value, key, headers, null_is_row)
 
 
+def columns_of_ddl(ddl: str) -> pa.Schema:
+    """Return the columns of a schema in Spark's DDL, as a decoder of records gets them; needs Spark."""
+    return _arrow_columns(cast(StructType, StructType.fromDDL(ddl)))
+
+
 def named_parts(spec: PipelineSpec) -> tuple[str, ...]:
     """Return the key and the headers that become columns, as the errors of bad records name them."""
     headers = dict.fromkeys(f"header {one.name}" for one in spec.headers if one.name is not None)

@@ -24,7 +24,7 @@ from lakebound.spec.real_time import REAL_TIME
 from lakebound.spec.table import TableSpec
 from lakebound.spec.yaml_source import Keys
 from lakebound.tables.type_names import told_columns, type_name
-from lakebound_spark.batch.record_format import key_schema, value_fields, value_schema
+from lakebound_spark.batch.record_format import columns_of_ddl, key_schema, value_fields, value_schema
 from lakebound_spark.batch.schema import QUARANTINE_SCHEMA, table_schema
 from lakebound_spark.batch.transform import load_transform
 from lakebound_spark.check.mistakes import schema_problem, transform_problem
@@ -80,18 +80,10 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         conditions: In SQL, on the rows that its tables get.
     """
     found = PlannedCheck()
-    try:
-        book = open_schemas(run, keeps=False)
-        spec = book.spec
-        found.schemas = [*told_schemas(book.in_use())]
-    except LakeboundError as exc:
-        part = getattr(exc, "part", next(iter(run.spec.schema_sources), "value"))
-        found.problems.append(PlacedProblem(str(exc), (part,)))
+    spec = _with_schemas(found, run)
+    if spec is None:
         return found, None
     run = run.model_copy(update={"spec": spec})
-    found.problems += _schema_problems(spec)
-    if found.problems:
-        return found, None
     try:
         references = open_book(session, spec, run.places.read_only())
     except ReferenceRefusedError as exc:
@@ -118,10 +110,30 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     return found, planned
 
 
+def _with_schemas(found: PlannedCheck, run: RunSpec) -> PipelineSpec | None:
+    """Return the pipeline with its schemas; None where something is wrong with them, which is noted."""
+    found.problems += _schema_problems(run.spec)
+    if found.problems:
+        return None
+    try:
+        book = open_schemas(run, columns_of_ddl, keeps=False)
+        spec = book.spec
+        found.schemas = [*told_schemas(book.in_use())]
+    except LakeboundError as exc:
+        part = getattr(exc, "part", next(iter(run.spec.schema_sources), "value"))
+        found.problems.append(PlacedProblem(str(exc), (part,)))
+        return None
+    found.problems += _schema_problems(spec)
+    return None if found.problems else spec
+
+
 def _schema_problems(spec: PipelineSpec) -> list[PlacedProblem]:
-    """Return what Spark finds wrong with the schemas of values and keys."""
+    """Return what Spark finds wrong with the schemas of values and keys, as far as they are known."""
     found = []
+    unread = {part for part, source in spec.schema_sources.items() if source.value_schema is None and not source.is_read}
     for part, schema_of in (("value", value_schema), ("key", key_schema)):
+        if part in unread:
+            continue
         try:
             schema_of(spec)
         except Exception as exc:  # Spark says in many ways that a text is no schema

@@ -37,6 +37,7 @@ from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.landed import newest_landed_epoch
 from lakebound.tables.outages import is_outage
 from lakebound.tables.table import open_table
+from lakebound_spark.batch.record_format import columns_of_ddl
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.jvm import ParentWatch, SparkDiedError, obey_signals
 from lakebound_spark.reference.book import ReferenceBook, open_book
@@ -279,7 +280,7 @@ class Application:
     def _opening(
         self, session: SparkSession, run: RunSpec, lease: Lease, facts: dict[str, TopicFacts], references: ReferenceBook
     ) -> Opening:
-        schemas = open_schemas(run, learns=True)
+        schemas = open_schemas(run, columns_of_ddl, learns=True)
         return Opening(session, run, lease, facts, self._facts, references, self._samples, schemas)
 
     def _prepare_in_real_time(
