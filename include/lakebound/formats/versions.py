@@ -2,6 +2,8 @@
 
 Columns never disappear: a field that the newest version does not have any more keeps its column, and its values of older
 records. None is NOT NULL, because a later version may let a field be null.
+
+Where the pipeline names its columns, nothing else of a schema counts: it may have what no column can hold.
 """
 
 from __future__ import annotations
@@ -33,33 +35,41 @@ class Version:
     problem: str | None = None
 
 
+_Written = tuple[tuple[SchemaId, ...], SchemaText]
+
+
 @dataclass(frozen=True)
 class _Subject:
-    """The versions of one subject that have columns.
+    """The versions of one subject that may be read.
 
     Attributes:
         name: Its name.
         reader: The newest one that has columns.
-        columns: Of all of them.
-        readable: The versions that have columns: what records say of each, and its schema.
-        refused: Why the others have none.
+        columns: Of all that have some.
+        writers: The versions that records may have been written with: what records say of each, and its schema.
+        refused: Why nothing is read with the others.
     """
 
     name: str
     reader: SchemaText
     columns: pa.Schema
-    readable: tuple[tuple[tuple[SchemaId, ...], SchemaText], ...]
+    writers: tuple[_Written, ...]
     refused: tuple[tuple[SchemaId, str], ...]
 
 
-def schemas_of_file(schema: SchemaText, record: str | None) -> ReadSchemas:
+def schemas_of_file(schema: SchemaText, record: str | None, wanted: pa.Schema | None = None) -> ReadSchemas:
     """Return how values are read that were all written with one schema, which no record names.
 
+    Args:
+        schema: The schema.
+        record: Full name of the type of the records, where the schema has several.
+        wanted: Columns that the pipeline names; None: all that the schema has.
+
     Raises:
-        UnreadableSchemaError: It cannot be read, or a part of it has no column.
+        UnreadableSchemaError: It cannot be read, or a part of it that is read has no column.
     """
-    reader = schema_reader(schema.kind)
-    return ReadSchemas(reader.columns_of(schema, record), schema, is_one_value=reader.is_one_value(schema, record))
+    columns = _columns(schema, record, wanted, is_framed=False)
+    return ReadSchemas(columns, schema, is_one_value=schema_reader(schema.kind).is_one_value(schema, record))
 
 
 def schemas_of_subjects(
@@ -84,7 +94,7 @@ def schemas_of_subjects(
     Raises:
         UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one that is read.
     """
-    found = [_subject(name, versions, record, passed_over) for name, versions in subjects.items()]
+    found = [_subject(name, versions, record, passed_over, wanted) for name, versions in subjects.items()]
     columns = _all_columns((one.name, one.columns) for one in found) if wanted is None else wanted
     writers: dict[SchemaId, SchemaText] = {}
     readers: dict[SchemaId, SchemaText] = {}
@@ -92,7 +102,7 @@ def schemas_of_subjects(
     newest = found[0].reader
     for one in found:
         refused |= dict(one.refused)
-        for ids, writer in one.readable:
+        for ids, writer in one.writers:
             problem = _problem(writer, one.reader, columns, record)
             for known in ids:
                 if problem is not None:
@@ -106,28 +116,57 @@ def schemas_of_subjects(
     return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, record))
 
 
-def _subject(name: str, versions: Sequence[Version], record: str | None, passed_over: Mapping[SchemaId, str]) -> _Subject:
-    refused: dict[SchemaId, str] = {}
-    columns: list[tuple[tuple[SchemaId, ...], SchemaText, pa.Schema]] = []
+def _subject(
+    name: str, versions: Sequence[Version], record: str | None, passed_over: Mapping[SchemaId, str], wanted: pa.Schema | None
+) -> _Subject:
+    usable, refused = _usable(versions, passed_over)
+    found: list[tuple[SchemaText, pa.Schema]] = []
+    writers: list[_Written] = []
     newest_problem: UnreadableSchemaError | None = None
+    for ids, schema in usable:
+        try:
+            found.append((schema, _columns(schema, record, wanted, is_framed=True)))
+        except UnreadableSchemaError as exc:
+            if wanted is not None and found:  # What it does not have, the newer one that reads it may have a default for.
+                writers.append((ids, schema))
+                continue
+            newest_problem = newest_problem or UnreadableSchemaError(exc.path, f"{exc.reason} (subject {name})")
+            refused |= dict.fromkeys(ids, str(exc))
+            continue
+        writers.append((ids, schema))
+    if not found:
+        why = next(iter(refused.values()), "there is none")
+        raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
+    columns = wanted
+    if columns is None:
+        columns = pa.schema([field.with_nullable(True) for field in merged([list(own) for _, own in found])])
+    return _Subject(name, found[0][0], columns, tuple(writers), tuple(refused.items()))
+
+
+def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) -> tuple[list[_Written], dict[SchemaId, str]]:
+    """Return the versions that nothing speaks against until now, the newest first, and what speaks against the others."""
+    usable: list[_Written] = []
+    refused: dict[SchemaId, str] = {}
     for version in sorted(versions, key=lambda one: one.number, reverse=True):
         reason = version.problem or next((passed_over[known] for known in version.ids if known in passed_over), None)
         if reason is None and version.schema is not None:
-            try:
-                columns.append(
-                    (version.ids, version.schema, schema_reader(version.schema.kind).columns_of(version.schema, record))
-                )
-                continue
-            except UnreadableSchemaError as exc:
-                newest_problem = newest_problem or UnreadableSchemaError(exc.path, f"{exc.reason} (subject {name})")
-                reason = str(exc)
-        refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
-    if not columns:
-        why = next(iter(refused.values()), "there is none")
-        raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
-    together = pa.schema([field.with_nullable(True) for field in merged([list(one) for _, _, one in columns])])
-    readable = tuple((ids, schema) for ids, schema, _ in columns)
-    return _Subject(name, readable[0][1], together, readable, tuple(refused.items()))
+            usable.append((version.ids, version.schema))
+        else:
+            refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
+    return usable, refused
+
+
+def _columns(schema: SchemaText, record: str | None, wanted: pa.Schema | None, *, is_framed: bool) -> pa.Schema:
+    """Return the columns of a schema; where some are wanted these, if records of it can be read so.
+
+    Raises:
+        UnreadableSchemaError: A part has no column, or does not go into the one that is wanted.
+    """
+    reader = schema_reader(schema.kind)
+    if wanted is None:
+        return reader.columns_of(schema, record)
+    reader.payload_decoder(schema, schema, wanted, record, is_framed=is_framed)
+    return wanted
 
 
 def _all_columns(subjects: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:

@@ -286,7 +286,7 @@ class PartSchemas:
     def _read_all(self) -> ReadSchemas:
         record = self.source.record
         if self._file is not None:
-            return schemas_of_file(self._file, record)
+            return schemas_of_file(self._file, record, self._wanted())
         assert self._subjects is not None
         self._versions = self._versions or self._subjects.versions(self._names)
         reused = self._reused()

@@ -43,7 +43,7 @@ def schemas_in_use(
     found: list[SubjectInUse] = []
     columns: dict[str, ColumnOrigin] = {}
     for name, versions in [*subjects.items()][:MOST_SUBJECTS]:
-        described, own = _subject(name, versions, source.record, refused)
+        described, own = _subject(name, versions, source, refused)
         found.append(SubjectInUse(subject=name, compatibility=compatibility.get(name, ""), versions=described))
         for key, origin in own.items():
             columns.setdefault(key, origin)
@@ -60,13 +60,16 @@ def schemas_in_use(
 
 
 def _subject(
-    name: str, versions: Sequence[Version], record: str | None, refused: Mapping[SchemaId, str]
+    name: str, versions: Sequence[Version], source: SchemaSourceSpec, refused: Mapping[SchemaId, str]
 ) -> tuple[tuple[VersionInUse, ...], dict[str, ColumnOrigin]]:
+    are_named = source.value_schema is not None
     origins: dict[str, ColumnOrigin] = {}
     described: list[VersionInUse] = []
     newest: set[str] = set()
     for version in sorted(versions, key=lambda one: one.number):
-        reason, columns = _columns(version, record)
+        reason, columns = _columns(version, source.record)
+        # Columns that the pipeline names are read also of a schema that has others which no table can have.
+        reason = reason if not are_named or version.schema is None else ""
         reason = reason or next((refused[one] for one in version.ids if one in refused), "")
         adds: list[str] = []
         for column in columns if not reason else ():

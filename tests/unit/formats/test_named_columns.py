@@ -13,7 +13,7 @@ from lakebound.formats.contract import Problem, Records
 from lakebound.formats.kinds import SchemaFormat
 from lakebound.formats.registered import RegisteredDecoder
 from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaKind, SchemaText, UnreadableSchemaError
-from lakebound.formats.versions import Version, schemas_of_subjects
+from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
 
 WANTED = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
 SUBJECT = "orders-value"
@@ -81,11 +81,19 @@ MISFITS: Mapping[str, tuple[SchemaText, bytes]] = {
 }
 
 
+GIVEN_A_DEFAULT = ("protobuf: a required field is gone", "protobuf: it has another name")
+"""What an older version does not have, a newer one may have a default for; not the other way round."""
+
+
 @pytest.mark.parametrize("misfit", MISFITS)
 @pytest.mark.parametrize("is_newest", [True, False])
 def test_a_version_that_does_not_fit_sends_its_records_alone_to_quarantine(misfit: str, is_newest: bool) -> None:
     schema, payload = MISFITS[misfit]
     fitting, fits = FITTING[schema.kind]
+    if not is_newest and misfit in GIVEN_A_DEFAULT:
+        rows, problems = decoded(read(schema, fitting), (11, payload), (12, fits))
+        assert [row["id"] for row in rows] == [0, 7] and not problems
+        return
     found = read(fitting, schema) if is_newest else read(schema, fitting)
     good, bad = (11, 12) if is_newest else (12, 11)
     assert found.known is not None and {one for one, _ in found.known.refused} == {bad}
@@ -109,3 +117,100 @@ def test_a_decoder_that_cannot_be_made_is_a_problem_of_its_records_alone(kind: S
         assert found.problems == {0: Problem("schema_does_not_fit", "schema 11 does not fit: id: it is gone")}
         assert [len(column) for column in found.columns.values()] == [0, 0]
     assert len(made) == 1
+
+
+LEFT_OUT: Mapping[str, tuple[SchemaText, bytes, pa.Schema]] = {
+    "avro: nanoseconds": (avro(id="long", city="string", at=NANOS), b"\x0e\x08Bern\x02", WANTED),
+    "avro: too many digits": (
+        avro(id="long", city="string", amount={"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}),
+        b"\x0e\x08Bern\x02\x01",
+        WANTED,
+    ),
+    "avro: always null": (avro(id="long", city="string", nothing="null"), b"\x0e\x08Bern", WANTED),
+    "avro: names differ by case": (avro(id="long", city="string", ID="long"), b"\x0e\x08Bern\x02", WANTED),
+    "protobuf: a message that contains itself": (
+        protobuf("int64 id = 1", "string city = 2", "Order next = 3"),
+        b"\0\x08\x07\x12\x04Bern\x1a\x02\x08\x01",
+        WANTED,
+    ),
+    "protobuf: names differ by case": (
+        protobuf("int64 id = 1", "string city = 2", "int64 ID = 3"),
+        b"\0\x08\x07\x12\x04Bern\x18\x01",
+        WANTED,
+    ),
+    "json_schema: an object that contains itself": (
+        of_json(id=INTEGER, city=TEXT, next={"$ref": "#"}),
+        b'{"id": 7, "city": "Bern", "next": {"id": 1}}',
+        WANTED,
+    ),
+    "json_schema: several types": (
+        of_json(id=INTEGER, city=TEXT, what={"type": ["string", "integer"]}),
+        b'{"id": 7, "city": "Bern", "what": 1}',
+        WANTED,
+    ),
+    "json_schema: names differ by case": (
+        of_json(id=INTEGER, city=TEXT, ID=INTEGER, City=TEXT),
+        b'{"id": 7, "city": "Bern", "ID": 1}',
+        WANTED,
+    ),
+}
+
+
+@pytest.mark.parametrize("left_out", LEFT_OUT)
+@pytest.mark.parametrize("place", ["alone", "newest", "oldest", "in a file"])
+def test_a_field_without_a_column_is_left_out_where_the_others_are_named(left_out: str, place: str) -> None:
+    schema, payload, wanted = LEFT_OUT[left_out]
+    fitting, fits = FITTING[schema.kind]
+    if place == "in a file":
+        found = schemas_of_file(schema, None, wanted)
+        payload = payload[1:] if schema.kind == "protobuf" else payload
+        made = SchemaFormat(found.columns, found.reader).decoder().decode(Records([None], [payload]))
+        assert pa.table(dict(made.columns)).to_pylist() == [ROW] and not made.problems
+        return
+    found = read(*{"alone": [schema], "newest": [fitting, schema], "oldest": [schema, fitting]}[place])
+    values = {"alone": [(11, payload)], "newest": [(11, fits), (12, payload)], "oldest": [(11, payload), (12, fits)]}[place]
+    rows, problems = decoded(found, *values)
+    assert rows == [ROW] * len(values) and not problems
+
+
+@pytest.mark.parametrize(("kind", "digits"), [("BIGINT", NANOS), ("BINARY", None)])
+def test_a_named_column_takes_what_has_none_by_itself(kind: str, digits: Any) -> None:
+    logical = digits or {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
+    column, payload, value = (pa.int64(), b"\x02", 1) if kind == "BIGINT" else (pa.binary(), b"\x02\x01", b"\x01")
+    schema = avro(v=logical)
+    found = read(schema, wanted=pa.schema([pa.field("v", column)]))
+    assert decoded(found, (11, payload)) == ([{"v": value}], {})
+    with pytest.raises(UnreadableSchemaError, match=f"give it as {kind} in `schema:`"):
+        schemas_of_subjects(versions(schema), None, {}, {})
+
+
+def test_a_field_that_is_not_named_may_change_its_type_in_each_version() -> None:
+    kinds = ["int", "string", {"type": "array", "items": "int"}]
+    payloads = [b"\x02", b"\x02x", b"\x02\x02\0"]
+    found = read(*(avro(id="long", city="string", x=kind) for kind in kinds))
+    rows, problems = decoded(found, *((at, b"\x0e\x08Bern" + one) for at, one in enumerate(payloads, 11)))
+    assert rows == [ROW] * 3 and not problems
+
+
+def test_an_older_version_without_a_column_is_read_with_the_default_of_a_newer_one() -> None:
+    fields = [{"name": "city", "type": "string"}, {"name": "id", "type": "long", "default": 7}]
+    newer = SchemaText("avro", json.dumps({"type": "record", "name": "Order", "fields": fields}))
+    found = read(avro(city="string"), newer)
+    assert found.reader == newer
+    assert decoded(found, (11, b"\x08Bern"), (12, b"\x08Bern\x0e")) == ([ROW, ROW], {})
+
+
+def test_where_no_version_has_the_columns_the_newest_is_named() -> None:
+    with pytest.raises(UnreadableSchemaError, match=r"id: required.*subject orders-value"):
+        read(avro(id="string", city="string"), avro(city="string"))
+    with pytest.raises(UnreadableSchemaError, match="id: required"):
+        schemas_of_file(avro(city="string"), None, WANTED)
+
+
+def test_subjects_may_differ_in_what_is_not_named() -> None:
+    subjects = {
+        "a": [Version(1, (11,), avro(id="long", city="string", x="int"))],
+        "b": [Version(1, (21,), avro(id="long", city="string", X="string"))],
+    }
+    found = schemas_of_subjects(subjects, None, {}, {}, asks=False, wanted=WANTED)
+    assert decoded(found, (11, b"\x0e\x08Bern\x02"), (21, b"\x0e\x08Bern\x02x")) == ([ROW, ROW], {})

@@ -48,14 +48,14 @@ def check_fit(written: Iterable[pa.Field], columns: Iterable[pa.Field], path: st
     Raises:
         UnreadableSchemaError: A column is such; it is named.
     """
-    by_name = {one.name.casefold(): one for one in written}
+    by_name = {one.name.casefold(): one for one in written} | {one.name: one for one in written}
     for column in columns:
         inside = f"{path}.{column.name}" if path else column.name
         if pa.types.is_map(column.type) and column.type.key_type != pa.string():
             raise UnreadableSchemaError(
                 inside, f"keys of a map are {column.type.key_type} in the column, and JSON has only texts"
             )
-        found = by_name.get(column.name.casefold())
+        found = by_name.get(column.name) or by_name.get(column.name.casefold())
         if found is None:
             continue
         if found.name != column.name:
