@@ -98,10 +98,12 @@ class SchemaFormat:
             return PlainDecoder(self._payload_decoder(self.reader))
         return RegisteredDecoder(self.columns, self.known, self._payload_decoder, self.part)
 
-    def _payload_decoder(self, writer: SchemaText, reader: SchemaText | None = None) -> PayloadDecoder:
+    def _payload_decoder(
+        self, writer: SchemaText, reader: SchemaText | None = None, record: str | None = None
+    ) -> PayloadDecoder:
         kind = schema_reader(self.reader.kind)
         is_framed = self.known is not None
-        return kind.payload_decoder(writer, reader or self.reader, self.columns, self.record, is_framed=is_framed)
+        return kind.payload_decoder(writer, reader or self.reader, self.columns, record or self.record, is_framed=is_framed)
 
 
 @lru_cache(maxsize=16)

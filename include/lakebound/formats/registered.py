@@ -32,8 +32,10 @@ _SHOWN_BYTES = 8
 _BEGINNING: Callable[[Any], bytes] = itemgetter(slice(5))
 _BEHIND_NUMBER: Callable[[Any], bytes] = itemgetter(slice(5, None))
 _IDS, _MOST_NAMED = "records name schemas that are not known yet: ", 1_000
-DecoderOf = Callable[[SchemaText, SchemaText | None], PayloadDecoder]
-"""Makes the decoder of payloads of one schema, to be read with another one; None: with the newest."""
+DecoderOf = Callable[[SchemaText, SchemaText | None, str | None], PayloadDecoder]
+"""Makes the decoder of payloads of one schema, to be read with another one (None: with the newest) as a type of its records
+(None: as the pipeline says).
+"""
 
 
 class NewSchemasError(Exception):
@@ -77,7 +79,7 @@ class RegisteredDecoder:
         self._part: PartOfRecord = part
         self._header = SCHEMA_HEADERS[part]
         self._writers = dict(known.writers)
-        self._readers = dict(known.readers)
+        self._readers, self._records = dict(known.readers), dict(known.records)
         self._refused = dict(known.refused)
         self._asks = known.asks
         self._decoder_of = decoder_of
@@ -142,7 +144,9 @@ class RegisteredDecoder:
             return self._decoders[schema]
         if schema in self._writers and schema not in self._refused:
             try:
-                self._decoders[schema] = self._decoder_of(self._writers[schema], self._readers.get(schema))
+                self._decoders[schema] = self._decoder_of(
+                    self._writers[schema], self._readers.get(schema), self._records.get(schema)
+                )
                 return self._decoders[schema]
             except UnreadableSchemaError as exc:
                 # Whoever gave the schemas should have found it. An error would come again with each try, for all records.

@@ -147,6 +147,15 @@ class SchemaReader(Protocol):
             UnreadableSchemaError: The schema cannot be read.
         """
 
+    def records_of(self, schema: SchemaText) -> tuple[str, ...]:
+        """Return the full names of the types that records of a schema may have, first the one that is read where none is named.
+
+        It is empty where a schema has one type of records, whatever its name.
+
+        Raises:
+            UnreadableSchemaError: It cannot be read.
+        """
+
     def is_one_value(self, schema: SchemaText, record: str | None) -> bool:
         """Return whether a schema is that of one value without fields, such as a number: its only column is that value.
 
@@ -179,12 +188,14 @@ class KnownSchemas:
         writers: Those that can be read with the pipeline's columns.
         refused: Those that cannot, or that the registry does not have: why.
         readers: With what some are read instead of the newest of all: the newest of their own subject.
+        records: Full names of the types that records of some have, where the pipeline names none and the reader has several.
         asks: Whether the registry is asked for one that is not here; else its records have a problem.
     """
 
     writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
     refused: tuple[tuple[SchemaId, str], ...] = ()
     readers: tuple[tuple[SchemaId, SchemaText], ...] = ()
+    records: tuple[tuple[SchemaId, str], ...] = ()
     asks: bool = True
 
 

@@ -45,6 +45,7 @@ class _Subject:
     Attributes:
         name: Its name.
         reader: The newest one that has columns.
+        record: Full name of the type of its records; None: the reader's only or first one.
         columns: Of all that have some.
         writers: The versions that records may have been written with: what records say of each, and its schema.
         refused: Why nothing is read with the others.
@@ -52,6 +53,7 @@ class _Subject:
 
     name: str
     reader: SchemaText
+    record: str | None
     columns: pa.Schema
     writers: tuple[_Written, ...]
     refused: tuple[tuple[SchemaId, str], ...]
@@ -98,12 +100,13 @@ def schemas_of_subjects(
     columns = _all_columns((one.name, one.columns) for one in found) if wanted is None else wanted
     writers: dict[SchemaId, SchemaText] = {}
     readers: dict[SchemaId, SchemaText] = {}
+    records: dict[SchemaId, str] = {}
     refused: dict[SchemaId, str] = {}
     newest = found[0].reader
     for one in found:
         refused |= dict(one.refused)
         for ids, writer in one.writers:
-            problem = _problem(writer, one.reader, columns, record)
+            problem = _problem(writer, one.reader, columns, one.record)
             for known in ids:
                 if problem is not None:
                     refused.setdefault(known, problem)
@@ -111,15 +114,49 @@ def schemas_of_subjects(
                 writers.setdefault(known, writer)
                 if one.reader != newest:
                     readers.setdefault(known, one.reader)
+                if one.record is not None and record is None:
+                    records.setdefault(known, one.record)
     refused = {known: reason for known, reason in {**strange, **refused}.items() if known not in writers}
-    known_schemas = KnownSchemas(tuple(writers.items()), tuple(refused.items()), tuple(readers.items()), asks=asks)
-    return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, record))
+    known_schemas = KnownSchemas(
+        tuple(writers.items()), tuple(refused.items()), tuple(readers.items()), tuple(records.items()), asks=asks
+    )
+    return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, found[0].record))
+
+
+def record_of(versions: Sequence[Version], record: str | None) -> str | None:
+    """Return the type of a subject's records: that of its oldest version, while the newest one still has it.
+
+    A type that a newer version puts before it is mostly one that a field of it has. Were records read as that one, none of
+    those that are there would be one.
+
+    Args:
+        versions: Of the subject.
+        record: Full name of the type that the pipeline names.
+
+    Returns:
+        Its full name; None: the only or first one of each version, whatever its name.
+    """
+    if record is not None:
+        return record
+    found: list[tuple[str, ...]] = []
+    for version in sorted(versions, key=lambda one: one.number):
+        if version.problem is None and version.schema is not None:
+            try:
+                found.append(schema_reader(version.schema.kind).records_of(version.schema))
+            except UnreadableSchemaError:
+                continue
+    named = [one for one in found if one]
+    if all(len(one) == 1 for one in named):  # A type that is alone may have another name in each version.
+        return None
+    oldest, newest = named[0], named[-1]
+    return oldest[0] if oldest[0] in newest else None
 
 
 def _subject(
     name: str, versions: Sequence[Version], record: str | None, passed_over: Mapping[SchemaId, str], wanted: pa.Schema | None
 ) -> _Subject:
     usable, refused = _usable(versions, passed_over)
+    record = record_of(versions, record)
     found: list[tuple[SchemaText, pa.Schema]] = []
     writers: list[_Written] = []
     newest_problem: UnreadableSchemaError | None = None
@@ -140,7 +177,7 @@ def _subject(
     columns = wanted
     if columns is None:
         columns = pa.schema([field.with_nullable(True) for field in merged([list(own) for _, own in found])])
-    return _Subject(name, found[0][0], columns, tuple(writers), tuple(refused.items()))
+    return _Subject(name, found[0][0], record, columns, tuple(writers), tuple(refused.items()))
 
 
 def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) -> tuple[list[_Written], dict[SchemaId, str]]:

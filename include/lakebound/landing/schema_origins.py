@@ -17,7 +17,7 @@ from lakebound.control.schemas_in_use import (
 )
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.schemas import SchemaId, UnreadableSchemaError
-from lakebound.formats.versions import Version
+from lakebound.formats.versions import Version, record_of
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.same_names import as_compared
 from lakebound.spec.schema_source import SchemaSourceSpec
@@ -62,12 +62,12 @@ def schemas_in_use(
 def _subject(
     name: str, versions: Sequence[Version], source: SchemaSourceSpec, refused: Mapping[SchemaId, str]
 ) -> tuple[tuple[VersionInUse, ...], dict[str, ColumnOrigin]]:
-    are_named = source.value_schema is not None
+    record, are_named = record_of(versions, source.record), source.value_schema is not None
     origins: dict[str, ColumnOrigin] = {}
     described: list[VersionInUse] = []
     newest: set[str] = set()
     for version in sorted(versions, key=lambda one: one.number):
-        reason, columns = _columns(version, source.record)
+        reason, columns = _columns(version, record)
         # Columns that the pipeline names are read also of a schema that has others which no table can have.
         reason = reason if not are_named or version.schema is None else ""
         reason = reason or next((refused[one] for one in version.ids if one in refused), "")

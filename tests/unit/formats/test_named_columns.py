@@ -106,7 +106,7 @@ def test_a_version_that_does_not_fit_sends_its_records_alone_to_quarantine(misfi
 def test_a_decoder_that_cannot_be_made_is_a_problem_of_its_records_alone(kind: SchemaKind) -> None:
     made = []
 
-    def decoder_of(writer: SchemaText, reader: SchemaText | None) -> Any:
+    def decoder_of(writer: SchemaText, reader: SchemaText | None, record: str | None) -> Any:
         made.append(writer)
         raise UnreadableSchemaError("id", "it is gone")
 

@@ -174,3 +174,46 @@ def test_a_record_without_a_value_is_one() -> None:
     schema = avro(ID)
     rows, problems = decoded(read(schema), None, framed(11, schema, {"id": 1}), b"", b"\0\0")
     assert (rows, problems) == ([{"id": 1}], {0: "null_value", 2: "no_schema_id", 3: "no_schema_id"})
+
+
+ORDER_PROTO, LINE_PROTO = "message Order { int64 id = 1; }", "message Line { string text = 1; }"
+
+
+def test_a_message_that_is_put_before_the_first_one_is_not_what_records_are() -> None:
+    texts = [ORDER_PROTO, f"{LINE_PROTO} {ORDER_PROTO}", f"{ORDER_PROTO} {LINE_PROTO}"]
+    schemas = [SchemaText("protobuf", f'syntax = "proto3"; {text}') for text in texts]
+    payloads = [b"\0\x08\x01", b"\2\2\x08\x02", b"\0\x08\x03"]
+    for count in range(1, 4):
+        found = read(*schemas[:count])
+        assert found.columns.names == ["id"] and found.known is not None and not found.known.refused
+        values = [b"\0" + (at + 11).to_bytes(4, "big") + payload for at, payload in enumerate(payloads[:count])]
+        assert decoded(found, *values) == ([{"id": at + 1} for at in range(count)], {})
+
+
+def test_a_first_message_that_the_newest_version_does_not_have_is_given_up() -> None:
+    old, new = (SchemaText("protobuf", f'syntax = "proto3"; {text} message A {{}}') for text in (ORDER_PROTO, LINE_PROTO))
+    found = read(old, new)
+    assert found.columns.names[0] == "text" and found.known is not None
+    assert "no message Line" in dict(found.known.refused)[11]
+
+
+def test_each_subject_has_its_own_first_message() -> None:
+    def of(number: int, *texts: str) -> list[Version]:
+        schemas = (SchemaText("protobuf", f'syntax = "proto3"; {text}') for text in texts)
+        return [Version(at, (number + at,), schema) for at, schema in enumerate(schemas, 1)]
+
+    subjects = {"a": of(10, ORDER_PROTO, f"{LINE_PROTO} {ORDER_PROTO}"), "b": of(20, LINE_PROTO, f"{ORDER_PROTO} {LINE_PROTO}")}
+    found = schemas_of_subjects(subjects, None, {}, {})
+    found_values = {11: b"\0\x08\x01", 12: b"\2\2\x08\x02", 21: b"\0\x0a\1a", 22: b"\2\2\x0a\1b"}
+    rows, problems = decoded(found, *(b"\0" + known.to_bytes(4, "big") + one for known, one in found_values.items()))
+    assert not problems
+    assert [(row["id"], row["text"]) for row in rows] == [(1, None), (2, None), (None, "a"), (None, "b")]
+
+
+def test_a_record_that_is_put_before_others_of_a_union_is_not_what_records_are() -> None:
+    order, line = ({"type": "record", "name": name, "fields": [ID]} for name in ("Order", "Line"))
+    old, new = SchemaText("avro", json.dumps([order, "null"])), SchemaText("avro", json.dumps([line, order]))
+    rows, problems = decoded(read(old, new), b"\0\0\0\0\x0b\0\x02", b"\0\0\0\0\x0c\2\x04", b"\0\0\0\0\x0c\0\x04")
+    assert rows == [{"id": 1}, {"id": 2}] and problems == {2: "does_not_fit"}
+    renamed = avro(ID), SchemaText("avro", avro(ID).text.replace("Order", "Purchase"))
+    assert decoded(read(*renamed), framed(11, renamed[0], {"id": 1}), framed(12, renamed[1], {"id": 2}))[1] == {}

@@ -63,6 +63,15 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     return RecordType(kind.name, kind is records[0]) if isinstance(kind, Record) else None
 
 
+def records_of(schema: SchemaText) -> tuple[str, ...]:
+    """Return the names of the records at the top of a schema.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read.
+    """
+    return tuple(one.name for one in _records(parsed(schema), None))
+
+
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
     """Return whether a schema is no record, and no union with one.
 

@@ -49,6 +49,11 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     return None if title is None else RecordType(title, is_default=True)
 
 
+def records_of(schema: SchemaText) -> tuple[str, ...]:
+    """Return that a schema has one type of records, whatever its title."""
+    return ()
+
+
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
     """Return that no schema is of one value without fields: all are of objects."""
     return False

@@ -41,6 +41,11 @@ def record_of(file: FileDescriptor, name: str | None) -> Descriptor:
     return messages[name]
 
 
+def messages_of(file: FileDescriptor) -> tuple[str, ...]:
+    """Return the full names of the messages of a file, those inside of others, too; the first one is that of its records."""
+    return tuple(dict(_messages(file)))
+
+
 def indexes_of(message: Descriptor) -> frozenset[Indexes]:
     """Return the indexes by which a message is named, and no other one.
 

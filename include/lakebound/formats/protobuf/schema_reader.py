@@ -12,7 +12,7 @@ from lakebound.formats.protobuf.decoder import Framed, ProtobufDecoder
 from lakebound.formats.protobuf.files import files_of, is_built_in
 from lakebound.formats.protobuf.mapping import columns_of_message
 from lakebound.formats.protobuf.plan import plan_of
-from lakebound.formats.protobuf.records import message_at, read_indexes, record_of
+from lakebound.formats.protobuf.records import message_at, messages_of, read_indexes, record_of
 from lakebound.formats.protobuf.source import read_file
 from lakebound.formats.schemas import PayloadDecoder, RecordType, SchemaText
 
@@ -43,6 +43,15 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
     first, found = _message(schema, None), read_indexes(payload)
     message = None if found is None else message_at(first.file, found[0])
     return None if message is None else RecordType(message.full_name, message.full_name == first.full_name)
+
+
+def records_of(schema: SchemaText) -> tuple[str, ...]:
+    """Return the names of the messages of a schema.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read.
+    """
+    return messages_of(_message(schema, None).file)
 
 
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
