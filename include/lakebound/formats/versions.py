@@ -27,12 +27,19 @@ class Version:
         ids: What records may say of it: its number in the registry, and its GUID where the registry has one.
         schema: The schema; None where it cannot be read.
         problem: Why nothing is read with it; None where something is.
+        is_deleted: Whether the registry had deleted it before the pipeline could use it.
     """
 
     number: int
     ids: tuple[SchemaId, ...]
     schema: SchemaText | None
     problem: str | None = None
+    is_deleted: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """What orders the versions of a subject, the newest last: deleted ones are older than all that are there."""
+        return not self.is_deleted, self.number
 
 
 _Written = tuple[tuple[SchemaId, ...], SchemaText]
@@ -139,7 +146,8 @@ def record_of(versions: Sequence[Version], record: str | None) -> str | None:
     if record is not None:
         return record
     found: list[tuple[str, ...]] = []
-    for version in sorted(versions, key=lambda one: one.number):
+    there = [one for one in versions if not one.is_deleted] or versions
+    for version in sorted(there, key=lambda one: one.number):
         if version.problem is None and version.schema is not None:
             try:
                 found.append(schema_reader(version.schema.kind).records_of(version.schema))
@@ -184,7 +192,7 @@ def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) ->
     """Return the versions that nothing speaks against until now, the newest first, and what speaks against the others."""
     usable: list[_Written] = []
     refused: dict[SchemaId, str] = {}
-    for version in sorted(versions, key=lambda one: one.number, reverse=True):
+    for version in sorted(versions, key=lambda one: one.rank, reverse=True):
         reason = version.problem or next((passed_over[known] for known in version.ids if known in passed_over), None)
         if reason is None and version.schema is not None:
             usable.append((version.ids, version.schema))

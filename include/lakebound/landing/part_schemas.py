@@ -265,7 +265,7 @@ class PartSchemas:
         found = []
         for versions in self._all_versions().values():
             by_schema: dict[SchemaText, tuple[SchemaId, ...]] = {}
-            for version in sorted(versions, key=lambda one: -one.number):
+            for version in sorted(versions, key=lambda one: one.rank, reverse=True):
                 if version.schema is not None and version.problem is None:
                     by_schema[version.schema] = (*by_schema.get(version.schema, ()), *version.ids)
             gone = {**self._passed_over, **self._reused()}

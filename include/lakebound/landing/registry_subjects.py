@@ -65,7 +65,7 @@ class RegistrySubjects:
         """
         kept, ends = self._kept(), time.monotonic() + _VERSIONS_SECONDS
         try:
-            found = {subject: self._versions(subject, ends) for subject in subjects}
+            found = {subject: self._versions(subject, kept, ends) for subject in subjects}
         except RegistryUnavailableError as exc:
             found = {subject: _numbered(kept.of(subject)) for subject in subjects}
             if not all(found.values()):
@@ -108,8 +108,18 @@ class RegistrySubjects:
         kept = self._kept()
         return {one: {known: schema for known, schema in kept.of(one).items() if known in ids} for one in subjects}
 
-    def _versions(self, subject: str, ends: float) -> Sequence[Version]:
-        """Return the versions that the registry has; none where it has no such subject."""
+    def _versions(self, subject: str, kept: KeptSchemas, ends: float) -> Sequence[Version]:
+        """Return the versions that the registry has; none where it has no such subject.
+
+        A version that was deleted before it was ever used says so. One that was used stays what it was: rows came of it.
+        """
+        there, used = {*self._client.versions(subject)}, kept.of(subject)
+        return [
+            replace(one, is_deleted=bool(there) and one.number not in there and used.keys().isdisjoint(one.ids))
+            for one in self._all_versions(subject, ends)
+        ]
+
+    def _all_versions(self, subject: str, ends: float) -> Sequence[Version]:
         numbers = self._client.versions(subject, deleted=True)
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions")
         try:
@@ -158,7 +168,8 @@ class RegistrySubjects:
         numbers: dict[SchemaId, dict[str, int]] = {}
         for subject, versions in found.items():
             for version in versions:
-                if version.schema is not None:
+                # What was deleted before is not kept: it would be one that was used, and the newest, at the next start.
+                if version.schema is not None and not version.is_deleted:
                     used |= dict.fromkeys(version.ids, version.schema)
                     for one in version.ids:
                         of = numbers.setdefault(one, {})

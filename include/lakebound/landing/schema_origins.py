@@ -66,7 +66,7 @@ def _subject(
     origins: dict[str, ColumnOrigin] = {}
     described: list[VersionInUse] = []
     newest: set[str] = set()
-    for version in sorted(versions, key=lambda one: one.number):
+    for version in sorted(versions, key=lambda one: one.rank):
         reason, columns = _columns(version, record)
         # Columns that the pipeline names are read also of a schema that has others which no table can have.
         reason = reason if not are_named or version.schema is None else ""

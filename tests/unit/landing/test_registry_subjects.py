@@ -44,6 +44,7 @@ class Registry:
         is_away: Whether it hangs up.
         answer: What it says to everything, if not what it should.
         together: How many requests have to come before the first is answered.
+        deleted: Numbers of versions that it tells only to who asks for deleted ones, too.
     """
 
     versions: dict[int, int] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Registry:
     is_away: bool = False
     answer: Said | None = None
     together: threading.Barrier | None = None
+    deleted: set[int] = field(default_factory=set)
     url: str = ""
 
     def say(self, request: Seen) -> Said:
@@ -63,7 +65,8 @@ class Registry:
             return said({"schema": self.schemas[int(path[2])]})
         if path[:2] == ["subjects", SUBJECT] and self.versions:
             if len(path) == 3:
-                return said(sorted(self.versions))
+                is_asked = "deleted=true" in urlsplit(request.path).query
+                return said(sorted(set(self.versions) - (set() if is_asked else self.deleted)))
             number = max(self.versions) if path[3] == "latest" else int(path[3])
             if number in self.versions:
                 if self.together is not None:
@@ -237,3 +240,31 @@ def test_an_answer_of_something_else_is_told_and_changes_nothing(
     with pytest.raises(RegistryAnswerError):
         ask_for(book, {"value": [13]})
     assert known(book) == before
+
+
+def text_order() -> str:
+    fields = [{"name": "a", "type": "string"}, {"name": "slip", "type": "long", "default": 0}]
+    return json.dumps({"type": "record", "name": "Order", "fields": fields})
+
+
+def test_a_version_that_was_deleted_before_it_was_used_is_never_the_newest(registry: Registry, control: ControlFolder) -> None:
+    registry.schemas[12], registry.deleted = text_order(), {2}
+    for _ in range(2):  # A second start finds what the first one kept.
+        columns, read, refused = known(book_of(registry, control))
+        assert (columns, read) == (["a", "slip"], {11}) and "string" in refused[12]
+    registry.is_away = True
+    assert known(book_of(registry, control))[:2] == (["a"], {11})
+
+
+def test_a_version_that_was_used_before_it_was_deleted_stays_the_newest(registry: Registry, control: ControlFolder) -> None:
+    before = known(book_of(registry, control))
+    assert before == (["a", "b"], {11, 12}, {})
+    registry.deleted = {2}
+    assert known(book_of(registry, control)) == before
+    assert known(book_of(registry, ControlFolder(control.home / "other", "orders", None)))[1] == {11, 12}
+
+
+def test_where_all_versions_are_deleted_the_newest_of_them_is_read(registry: Registry, control: ControlFolder) -> None:
+    registry.schemas[12], registry.deleted = text_order(), {1, 2}
+    columns, read, _ = known(book_of(registry, control))
+    assert (columns, read) == (["a", "slip"], {12})
