@@ -41,6 +41,8 @@ _HOUR_OF_ONE_DIGIT = re.compile(r"([+-])([0-9]):")
 _MINUTE_OF_ONE_DIGIT = re.compile(r"([+-][0-9]{2}):([0-9])$")
 _REGION = re.compile(r"(?!posix|right/|localtime)[A-Za-z][A-Za-z0-9~/._+-]+")
 _MOST_OFFSET_SECONDS = 18 * 3600
+_MOST_ZONE_CHARACTERS = 64
+"""No zone has a longer name. Longer texts are not looked up: what was looked up is remembered."""
 _SHORT_NAMES: Mapping[str, str] = {
     "ACT": "Australia/Darwin",
     "AET": "Australia/Sydney",
@@ -146,7 +148,8 @@ def _microseconds(text: str, *, zoned: bool) -> int:
     found = midnight + ((hour * 60 + minute) * 60 + second) * 1_000_000 + int(f"{fraction:0<6.6}")
     if clock["zone"] is None:
         return found
-    zone = _zone(clock["zone"].strip(_BLANKS))
+    name = clock["zone"].strip(_BLANKS)
+    zone = _zone(name) if len(name) <= _MOST_ZONE_CHARACTERS else None
     if zone is None:
         raise NotATimeError
     if not zoned:

@@ -14,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakebound.formats.contract import Decoded, Records
+from lakebound.formats.json import connect
+from lakebound.formats.json.connect import ConnectDecoder
+from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.kinds import JsonFormat, decoder_of
 
 CONNECTS = "org.apache.kafka.connect.data."
@@ -158,3 +161,13 @@ def test_unknown_fields_are_those_of_the_payload() -> None:
 def test_very_many_schemas_are_read_and_few_are_kept() -> None:
     values = [value_of({"v": n}, {**DATE, "doc": str(n)}) for n in range(1_000)]
     assert decoded({"v": pa.date32()}, *values).columns["v"].null_count == 0
+
+
+def test_large_schemas_are_read_and_few_bytes_of_them_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "_MOST_SCHEMA_BYTES", 5_000)
+    decoder = ConnectDecoder(pa.schema([("v", pa.date32())]), JsonDecoder(pa.schema([("v", pa.date32())])))
+    values = [value_of({"v": n}, {**DATE, "doc": f"{n:01000}"}) for n in range(20)]
+    found = decoder.decode(Records([None] * 20, values))
+    assert found.problems == {} and found.columns["v"].null_count == 0
+    assert 0 < sum(map(len, decoder._conversions)) <= 5_000
+    assert decoder.decode(Records([None], [value_of({"v": 1}, {**DATE, "doc": "x" * 10_000})])).problems == {}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakebound.formats import times
 from lakebound.formats.times import NotATimeError, day_of, microseconds_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,6 +84,14 @@ def test_each_form_names_one_moment(text: str, same: str) -> None:
 def test_what_names_no_moment_is_not_read(text: str) -> None:
     with pytest.raises(NotATimeError):
         microseconds_of(text, zoned=True)
+
+
+def test_texts_that_are_too_long_for_a_zone_are_not_remembered() -> None:
+    before = times._zone.cache_info()
+    for number in range(3):
+        with pytest.raises(NotATimeError):
+            microseconds_of(f"2026-02-28T10:00:00 A{number}{'b' * 100}", zoned=True)
+    assert times._zone.cache_info() == before
 
 
 ZONES = st.integers(-17 * 60, 17 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

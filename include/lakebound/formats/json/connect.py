@@ -35,7 +35,8 @@ _WHOLE = re.compile(rb"-?\d{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
 _MOST_DECIMAL_BYTES, _MOST_SCALE = 64, 1_000
-_MOST_SCHEMAS = 256
+_MOST_SCHEMAS, _MOST_SCHEMA_BYTES = 256, 4 << 20
+"""What is kept of the records' schemas; one that is larger is kept alone."""
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -59,6 +60,7 @@ class ConnectDecoder:
         self._columns, self._payloads = pa.struct(list(columns)), payloads
         self._malformed = RecordReader(pa.schema([]))
         self._conversions: dict[bytes, Convert | Problem | None] = {}
+        self._conversion_bytes = 0
 
     def decode(self, records: Records) -> Decoded:
         """Return what becomes of records."""
@@ -101,8 +103,10 @@ class ConnectDecoder:
     def _conversion(self, schema: bytes) -> Convert | Problem | None:
         """Return what makes JSON of payloads of a schema; None where they are JSON already."""
         if schema not in self._conversions:
-            if len(self._conversions) >= _MOST_SCHEMAS:
+            self._conversion_bytes += len(schema)
+            if len(self._conversions) >= _MOST_SCHEMAS or self._conversion_bytes > _MOST_SCHEMA_BYTES:
                 self._conversions.clear()
+                self._conversion_bytes = len(schema)
             self._conversions[schema] = self._conversion_of(schema)
         return self._conversions[schema]
 
