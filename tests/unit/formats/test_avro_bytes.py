@@ -14,7 +14,8 @@ import pytest
 from tests.support.formats.avro import PlainReader, RefusedError
 from tests.support.formats.avro_schemas import mutated, record_schema, value_of, written
 
-from lakebound.formats.avro import schema_reader
+from lakebound.formats.avro import many, schema_reader
+from lakebound.formats.avro.shape import NumberPart
 from lakebound.formats.contract import Problem
 from lakebound.formats.schemas import PayloadDecoder, SchemaText
 
@@ -209,3 +210,29 @@ def test_long_texts_land() -> None:
     texts = ["é" * 5_000_000, "short", "x" * 10_000_000]
     found = fates(decode, [written(schema, {"a": at, "v": text}) for at, text in enumerate(texts)])
     assert [row["v"] for row in found] == texts
+
+
+@pytest.mark.parametrize("blocks", [1, 50])
+def test_long_lists_of_numbers_are_read_by_record(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, read = 0, many._READERS[NumberPart]
+
+    def counted(*args: Any) -> None:
+        nonlocal rounds
+        rounds += 1
+        read(*args)
+
+    monkeypatch.setitem(many._READERS, NumberPart, counted)
+    items = bytes([2, 4]) * (1000 // blocks)
+    long = b"\x02" + (count_of(len(items)) + items) * blocks + b"\0"
+    short = b"\x02\x04\x06\x08\0"
+    found = fates(decoder(field({"type": "array", "items": "int"})), [long] * 30 + [short] * 3)
+    assert [row["v"] for row in found] == [[1, 2] * (len(items) // 2) * blocks] * 30 + [[3, 4]] * 3
+    assert 0 < rounds < 200
+
+
+def count_of(items: int) -> bytes:
+    found, left = bytearray(), items * 2
+    while left > 127:
+        found.append(left & 127 | 128)
+        left >>= 7
+    return bytes([*found, left])

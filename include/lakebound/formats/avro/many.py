@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakebound.formats.avro.making import ZEROS, Bytes, Chosen, Words
+from lakebound.formats.avro.runs import is_run
 from lakebound.formats.avro.shape import (
     ChoicePart,
     FixedPart,
@@ -28,6 +29,9 @@ from lakebound.formats.avro.tape import Numbers, Tape
 
 _FEW = 12
 """Records of which it is not worth while to read an item at once."""
+_LONG_ITEMS, _LONG_PER_RECORD = 64, 4
+"""Items of a list that are read faster by record than by item: more than the first number, and per record that is read at once
+more than the second one. Measured with lists of numbers."""
 _USUAL_ITEMS = 4
 """Of a list, that are read at once even in few records."""
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -210,6 +214,7 @@ def _repeated(part: RepeatedPart, lanes: Lanes, tape: Tape) -> None:
         begun = open_lanes[left[open_lanes] == 0]
         if begun.size:
             left[begun] = _block_sizes(part, lanes, begun)
+            _leave_long(part, lanes, begun, counts, left, open_lanes.size)
             open_lanes = open_lanes[left[open_lanes] > 0]
         if not open_lanes.size:
             break
@@ -238,6 +243,25 @@ def _block_sizes(part: RepeatedPart, lanes: Lanes, begun: Numbers) -> Numbers:
         found[some.end == some.sink] = 0
     lanes.put(begun, some)
     return found
+
+
+def _leave_long(part: RepeatedPart, lanes: Lanes, begun: Numbers, counts: Numbers, left: Numbers, lists: int) -> None:
+    """Leave records with long lists of numbers: by themselves they are read at once.
+
+    Args:
+        part: The lists.
+        lanes: Of all records.
+        begun: Records of which a block begins.
+        counts: Items of each record that are read.
+        left: Items of each record that the block has; none of those that are left.
+        lists: Number of lists that are read at once.
+    """
+    if part.key is not None or not is_run(part.item):
+        return
+    long = begun[counts[begun] + left[begun] > max(_LONG_ITEMS, _LONG_PER_RECORD * lists)]
+    if long.size:
+        lanes.leave(_among(long, len(counts)))
+        left[long] = 0
 
 
 _READERS: dict[type[Part], Callable[[Any, Lanes, Tape], None]] = {
