@@ -16,6 +16,7 @@ from lakebound.formats.avro.shape import Part
 from lakebound.formats.avro.single import Found, SingleReader, write_down
 from lakebound.formats.avro.tape import Numbers, Tape
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem
+from lakebound.formats.room import Room, TooLargeError, decoded_in_room, joined
 
 _MOST_AT_ONCE = 4096
 """Records: of 80 bytes what is read of them stays in the processor's cache."""
@@ -42,20 +43,17 @@ class AvroDecoder:
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads."""
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        pieces = [self._decoded(payloads[first:last], lengths[first:last]) for first, last in _pieces(lengths)]
-        if len(pieces) == 1:
-            return pieces[0]
-        if not pieces:
-            return Decoded({field.name: pa.array([], field.type) for field in self._columns}, {}, 0)
-        problems: dict[int, Problem] = {}
-        first = 0
-        for piece in pieces:
-            problems |= {first + at: problem for at, problem in piece.problems.items()}
-            first += piece.count
-        names = self._columns.names
-        return Decoded({name: pa.concat_arrays([one.columns[name] for one in pieces]) for name in names}, problems, first)
+        spans = _pieces(lengths)
+        pieces = [decoded_in_room(payloads[first:last], self._decoded, self._columns) for first, last in spans]
+        return joined(pieces, self._columns)
 
-    def _decoded(self, payloads: Sequence[bytes], lengths: Numbers) -> Decoded:
+    def _decoded(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return what becomes of a piece of the payloads.
+
+        Raises:
+            TooLargeError: Some take too much memory.
+        """
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         ends = np.cumsum(lengths)
         starts = ends - lengths
         making = Making(b"".join([*payloads, _BEHIND]), Tape(self._resolved.wanted))
@@ -71,7 +69,11 @@ class AvroDecoder:
             if len(payloads) < _FEW:
                 places, usable = places[:0], usable[:0]
             places, usable = np.concatenate([places, alone]), np.concatenate([usable, np.ones(len(alone), np.bool_)])
-        arrays = self._arrays(making, np.arange(len(places)))
+        making.room = Room(lengths[places])
+        try:
+            arrays = self._arrays(making, np.arange(len(places)))
+        except TooLargeError as exc:
+            raise TooLargeError(places[[*exc.records]].tolist()) from None
         for row, problem in making.wrong.items():
             if usable[row]:
                 problems[int(places[row])] = problem

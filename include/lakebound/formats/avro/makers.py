@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from lakebound.formats.avro.numbers import Convert
 from lakebound.formats.avro.tape import Numbers
 from lakebound.formats.avro.texts import texts
 from lakebound.formats.avro.types import inside
+from lakebound.formats.room import VALUE_BYTES, value_bytes
 
 
 class Maker(Protocol):
@@ -27,6 +29,10 @@ class Maker(Protocol):
             making: What was read.
             owners: The record that each value is of.
         """
+
+    @property
+    def size(self) -> int:
+        """Bytes that a value takes, beside those that lie in the record."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,11 @@ class Leaf:
         """Return the values."""
         return self.convert(making, making.tape.values(self.slot), owners, self.path)
 
+    @property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return VALUE_BYTES
+
 
 @dataclass(frozen=True)
 class Nulls:
@@ -52,6 +63,11 @@ class Nulls:
         """Return the values."""
         return pa.nulls(len(owners), self.kind)
 
+    @property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return value_bytes(self.kind)
+
 
 @dataclass(frozen=True)
 class Same:
@@ -62,6 +78,11 @@ class Same:
     def make(self, making: Making, owners: Numbers) -> pa.Array:
         """Return the values."""
         return self.value.take(pa.array(np.zeros(len(owners), np.int64)))
+
+    @property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return int(self.value.nbytes)
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,11 @@ class Refused:
         """Return nulls."""
         making.note(np.ones(len(owners), np.bool_), owners, self.path, lambda _: self.told)
         return pa.nulls(len(owners), self.kind)
+
+    @property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return value_bytes(self.kind)
 
 
 @dataclass(frozen=True)
@@ -100,6 +126,11 @@ class Struct:
             found.append(array)
         return found
 
+    @cached_property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return VALUE_BYTES + sum(maker.size for _, maker in self.fields)
+
 
 @dataclass(frozen=True)
 class Member:
@@ -114,6 +145,11 @@ class Member:
         found = self.maker.make(making, owners)
         fields = [found if field.name == self.name else pa.nulls(len(owners), field.type) for field in self.kind]
         return pa.StructArray.from_arrays(fields, fields=list(self.kind))
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes that a value takes."""
+        return value_bytes(self.kind) + self.maker.size
 
 
 @dataclass(frozen=True)
@@ -139,6 +175,11 @@ class Branches:
             places.append(own)
         return together(arrays, places, len(owners), self.kind)
 
+    @cached_property
+    def size(self) -> int:
+        """Bytes that a value takes: also a null has all of its fields."""
+        return max([value_bytes(self.kind), *(maker.size for maker in self.makers)])
+
 
 @dataclass(frozen=True)
 class Lists:
@@ -161,6 +202,7 @@ class Lists:
     def make(self, making: Making, owners: Numbers) -> pa.Array:
         """Return the values."""
         counts = making.tape.values(self.slot)
+        making.take(owners, counts * self.item.size)
         order = making.tape.item_order(self.slot)
         sorted_owners = np.repeat(owners, counts)
         read_owners = sorted_owners if order is None else _undone(sorted_owners, order)
@@ -174,6 +216,11 @@ class Lists:
             return pa.ListArray.from_arrays(offsets, items, type=self.kind)
         self._note_doubles(making, keys, counts, sorted_owners)
         return pa.MapArray.from_arrays(offsets, keys, items, type=self.kind)
+
+    @property
+    def size(self) -> int:
+        """Bytes that a list takes; its items are counted where there are any."""
+        return VALUE_BYTES
 
     def _note_doubles(self, making: Making, keys: pa.Array, counts: Numbers, owners: Numbers) -> None:
         """A map has each key once: who reads it gets one of its values, and nobody says which."""

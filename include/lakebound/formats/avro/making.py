@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakebound.formats.avro.tape import Numbers, Tape
 from lakebound.formats.contract import Problem
+from lakebound.formats.room import Room
 
 ZEROS = 16
 """Bytes that have to lie behind the last record: more than one number takes."""
@@ -31,11 +32,13 @@ class Making:
     Attributes:
         raw: Bytes of all records, and zeros.
         tape: What was read.
+        room: What the records may take; None: any.
         wrong: What is wrong with records, by their number; of several things the first one.
     """
 
     raw: bytes
     tape: Tape
+    room: Room | None = None
     wrong: dict[int, Problem] = field(default_factory=dict)
 
     @cached_property
@@ -64,6 +67,15 @@ class Making:
             owner = int(owners[at])
             if owner not in self.wrong:
                 self.wrong[owner] = Problem(reason, f"{path}: {told(at)}" if path else told(at))
+
+    def take(self, owners: Numbers, sizes: Numbers) -> None:
+        """Take bytes of the records of values.
+
+        Raises:
+            TooLargeError: Records have no more.
+        """
+        if self.room is not None:
+            self.room.take(owners, sizes)
 
     def fixed(self, starts: Numbers, size: int) -> Bytes:
         """Return the bytes that begin at positions: as many rows, and size columns."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakebound.formats.avro.making import FEW, Making
 from lakebound.formats.avro.numbers import Convert
 from lakebound.formats.avro.tape import Numbers
+from lakebound.formats.room import PER_BYTE
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _UUID_CHARACTERS, _UUID_DASHES = 36, (8, 13, 18, 23)
@@ -56,11 +57,15 @@ def symbols(names: Sequence[str | None], written: Sequence[str], reader: str) ->
         reader: The reader's type, in words.
     """
     table, missing = pa.array(names, pa.string()), np.array([name is None for name in names], np.bool_)
+    lengths = np.array([len((name or "").encode()) for name in names], np.int64)
+    is_long = bool(lengths.max(initial=0) > PER_BYTE)  # a shorter one is within what its own byte may take
 
     def convert(making: Making, values: Numbers, owners: Numbers, path: str) -> pa.Array:
         if missing.any():
             told = f"is not a symbol of the reader's {reader}, which has no default"
             making.note(missing[values], owners, path, lambda at: f"{written[values[at]]} {told}")
+        if is_long:
+            making.take(owners, lengths[values])
         return table.take(pa.array(values))
 
     return convert

@@ -15,6 +15,7 @@ from lakebound.formats.protobuf.leaves import Values
 from lakebound.formats.protobuf.level import Level
 from lakebound.formats.protobuf.shape import Shape
 from lakebound.formats.protobuf.walk import FIXED_SIZES, VARINT
+from lakebound.formats.room import PER_BYTE, value_bytes
 
 Column = Callable[[Level], pa.Array]
 """Makes a column with one value for each message."""
@@ -22,7 +23,15 @@ Column = Callable[[Level], pa.Array]
 
 def constant(value: Any, kind: pa.DataType) -> Column:
     """Return the column of a field that the writer does not have."""
-    return lambda level: pa.nulls(len(level), kind) if value is None else pa.array([value] * len(level), kind)
+    size = len(value) if isinstance(value, str) else 0
+
+    def column(level: Level) -> pa.Array:
+        if value is None:
+            return pa.nulls(len(level), kind)
+        _take_long(level, size)
+        return pa.array([value] * len(level), kind)
+
+    return column
 
 
 def single(tag: int, kind: pa.DataType, values: Values, default: pa.Array | None) -> Column:
@@ -34,11 +43,13 @@ def single(tag: int, kind: pa.DataType, values: Values, default: pa.Array | None
         values: Makes its values.
         default: What stands where it is not there, as the only value of an array; None: null.
     """
+    size = 0 if default is None else int(default.nbytes)
 
     def column(level: Level) -> pa.Array:
         if tag not in level.fields.pieces and default is None:
             return pa.nulls(len(level), kind)
         found = level.fields.of(tag).last
+        _take_long(level, size)
         return _placed(values(level, found), found.owners, len(level), default)
 
     return column
@@ -111,6 +122,7 @@ def repeated(tag: int, kind: pa.DataType, values: Values, packed: tuple[int, str
         if packed is not None and packed[0] in level.fields.pieces:
             many = _unpacked(level, level.fields.of(packed[0]), tag & 7, packed[1])
             found = many if not len(found.owners) else _both(found, many)
+        level.take(found.owners, value_bytes(kind.value_type))
         return pa.ListArray.from_arrays(_offsets(found.owners, len(level)), values(level, found), type=kind)
 
     return column
@@ -121,6 +133,7 @@ def mapped(tag: int, kind: pa.DataType, entries: Shape, keys: Column, items: Col
 
     def column(level: Level) -> pa.Array:
         found = level.fields.of(tag)
+        level.take(found.owners, value_bytes(kind.key_type) + value_bytes(kind.item_type))
         spans = Spans(np.arange(len(found.owners)), found.values, found.ends)
         inside = Level.read(level.batch, entries, level.records[found.owners], spans)
         made, owners = [keys(inside), items(inside)], found.owners
@@ -130,6 +143,12 @@ def mapped(tag: int, kind: pa.DataType, entries: Shape, keys: Column, items: Col
         return pa.MapArray.from_arrays(_offsets(owners, len(level)), *made, type=kind)
 
     return column
+
+
+def _take_long(level: Level, size: int) -> None:
+    """Take room for a text that messages have without its being in them."""
+    if size > PER_BYTE:
+        level.take(np.arange(len(level)), size)
 
 
 def _placed(made: pa.Array, owners: Numbers, count: int, default: pa.Array | None) -> pa.Array:

@@ -15,6 +15,7 @@ from lakebound.formats.protobuf.fields import Spans
 from lakebound.formats.protobuf.level import Batch, Level
 from lakebound.formats.protobuf.plan import Plan
 from lakebound.formats.protobuf.records import Indexes, indexes_of, messages_at, read_indexes, written
+from lakebound.formats.room import Room, decoded_in_room, joined
 
 NO_INDEXES = "no_message_indexes"
 """Reason of a record whose bytes do not say which message it is."""
@@ -78,31 +79,30 @@ class ProtobufDecoder:
         """
         self._plan = plan
         self._framed = framed
+        self._columns: pa.Schema | None = None
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of payloads."""
-        problems: dict[int, Problem] = {}
+        columns = self._schema()
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        parts = [self._piece(payloads[one], lengths[one], one.start, problems) for one in _pieces(lengths)]
-        if len(parts) == 1:
-            return Decoded(parts[0], problems, len(payloads))
-        parts.append(self._piece([], lengths[:0], 0, problems))  # there may be no payload
-        names = parts[-1]
-        return Decoded({name: pa.concat_arrays([part[name] for part in parts]) for name in names}, problems, len(payloads))
+        return joined([decoded_in_room(payloads[one], self._piece, columns) for one in _pieces(lengths)], columns)
 
-    def _piece(
-        self, payloads: Sequence[bytes], lengths: Numbers, first: int, problems: dict[int, Problem]
-    ) -> dict[str, pa.Array]:
-        """Return the columns of some payloads, and note the problems of the others.
+    def _schema(self) -> pa.Schema:
+        """Return the columns: as no payloads make them."""
+        if self._columns is None:
+            made = self._piece([]).columns
+            self._columns = pa.schema([pa.field(name, column.type) for name, column in made.items()])
+        return self._columns
 
-        Args:
-            payloads: Some of them.
-            lengths: Of each.
-            first: Position of the first one.
-            problems: Of all payloads.
+    def _piece(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return what becomes of some payloads.
+
+        Raises:
+            TooLargeError: Some take too much memory.
         """
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         ends = np.cumsum(lengths)
-        batch = Batch(Buffer.of(payloads), self._plan.record)
+        batch = Batch(Buffer.of(payloads), self._plan.record, Room(lengths))
         starts = ends - lengths
         places = self._places(payloads, batch, starts, ends)
         spans = Spans(np.arange(len(places)), starts[places], ends[places])
@@ -112,10 +112,10 @@ class ProtobufDecoder:
             for at in places[columns[name].is_null()].tolist() if columns[name].null_count else ():
                 batch.wrong.setdefault(at, Problem(MISSING_FIELD, f"{name}: it is required, and the record does not have it"))
         if not batch.wrong:
-            return columns
-        problems.update((first + at, batch.wrong[at]) for at in sorted(batch.wrong))
+            return Decoded(columns, {}, len(payloads))
+        problems = {at: batch.wrong[at] for at in sorted(batch.wrong)}
         kept = pa.array(np.flatnonzero(~np.isin(places, [*batch.wrong])))
-        return {name: column.take(kept) for name, column in columns.items()}
+        return Decoded({name: column.take(kept) for name, column in columns.items()}, problems, len(payloads))
 
     def _places(self, payloads: Sequence[bytes], batch: Batch, starts: Numbers, ends: Numbers) -> Numbers:
         """Return the positions of payloads of the message; their starts are moved behind what stands before it."""

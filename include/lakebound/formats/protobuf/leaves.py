@@ -14,6 +14,7 @@ from lakebound.formats.protobuf.buffer import Buffer, Numbers
 from lakebound.formats.protobuf.fields import Found
 from lakebound.formats.protobuf.level import Level
 from lakebound.formats.protobuf.walk import FIXED32, FIXED64, LENGTH, VARINT
+from lakebound.formats.room import PER_BYTE
 
 NOT_UTF8 = "not_utf8"
 """Reason of a record with a text that is not UTF-8."""
@@ -169,8 +170,13 @@ def _as(read: Callable[[Level, Found], npt.NDArray[Any]], kind: Any) -> Values:
 
 
 def _names(names: EnumNames, read: Callable[[Level, Found], npt.NDArray[Any]]) -> Values:
+    is_long = any(len(name) > PER_BYTE for name in names.values())  # a shorter one is within what its own bytes may take
+
     def make(level: Level, found: Found) -> pa.Array:
         values = read(level, found)
+        if is_long:
+            some, places = np.unique(values, return_inverse=True)
+            level.take(found.owners, np.array([len(names[number]) for number in some.tolist()], np.int64)[places])
         if len(values) and 0 <= values.min() and values.max() < _MOST_IN_TABLE:
             return pa.array([names[number] for number in range(int(values.max()) + 1)]).take(pa.array(values))
         some, places = np.unique(values, return_inverse=True)

@@ -11,6 +11,7 @@ from lakebound.formats.contract import Problem
 from lakebound.formats.protobuf.buffer import Buffer, Chosen, Numbers
 from lakebound.formats.protobuf.fields import Fields, Spans, read_fields
 from lakebound.formats.protobuf.shape import Shape
+from lakebound.formats.room import Room
 
 MALFORMED = "malformed_protobuf"
 """Reason of a record whose bytes are no message."""
@@ -25,11 +26,13 @@ class Batch:
     Attributes:
         buffer: Their bytes.
         record: Full name of the message that they should be.
+        room: What they may take.
         wrong: What is wrong with records, by their number; of several things the first one.
     """
 
     buffer: Buffer
     record: str
+    room: Room
     wrong: dict[int, Problem] = field(default_factory=dict)
 
 
@@ -69,6 +72,18 @@ class Level:
     def __len__(self) -> int:
         """Number of messages."""
         return len(self.records)
+
+    def take(self, owners: Numbers, sizes: Numbers | int) -> None:
+        """Take bytes of the records of values.
+
+        Args:
+            owners: The message of each value.
+            sizes: What is taken of each, or of all of them.
+
+        Raises:
+            TooLargeError: Records have no more.
+        """
+        self.batch.room.take(self.records[owners], sizes)
 
     def note_malformed(self, owner: int, told: str) -> None:
         """Note a message whose bytes are wrong: before all that may be wrong with its values."""
