@@ -10,7 +10,8 @@ import pytest
 
 from lakebound.formats import room
 from lakebound.formats.avro import schema_reader as avro
-from lakebound.formats.contract import Decoded
+from lakebound.formats.contract import Decoded, Records
+from lakebound.formats.json.decoder import JsonDecoder
 from lakebound.formats.protobuf import schema_reader as protobuf
 from lakebound.formats.schemas import PayloadDecoder, SchemaText
 
@@ -78,3 +79,19 @@ def test_what_arrow_cannot_hold_is_halved_down_to_one_record() -> None:
 
     found = room.decoded_in_room([b"", b"1", b"bad", b"4444", b"bad"], decode, columns)
     assert found.columns["v"].to_pylist() == [0, 1, 4] and [*found.problems] == [2, 4] and found.count == 5
+
+
+def test_objects_of_many_fields_in_json_are_counted_and_neighbours_land(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = pa.struct([(f"f{at}", pa.int64()) for at in range(200)])
+    decoder = JsonDecoder(pa.schema([("a", pa.list_(item)), ("m", pa.map_(pa.string(), item))]))
+    bombs = [
+        b'{"a":[' + b",".join([b"{}"] * 200) + b"]}",
+        b'{"a":[' + b",".join([b"null"] * 200) + b"]}",
+        b'{"m":{' + b",".join(b'"%d":{}' % at for at in range(200)) + b"}}",
+    ]
+    usual = [b'{"a":[{}]}', b'{"x":[' + b",".join([b"{}"] * 200) + b"]}"]
+    assert decoder.decode(Records([None] * 5, [*bombs, *usual])).problems == {}
+    monkeypatch.setattr(room, "LEAST_BYTES", 20_000)
+    found = decoder.decode(Records([None] * 5, [*bombs, *usual]))
+    assert {at: one.reason for at, one in found.problems.items()} == dict.fromkeys(range(3), "does_not_fit")
+    assert [len(one or ()) for one in found.columns["a"].to_pylist()] == [1, 0]

@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from lakebound.formats import room
 from lakebound.formats.contract import Decoded, Problem, Records
 from lakebound.formats.json.columns import Wrong, column_of
 from lakebound.formats.json.malformed import MOST_LEVELS
 from lakebound.formats.json.record import CONNECT_KEYS, RecordReader, has_half_character, may_be_deep, may_have_half_character
+from lakebound.formats.json.size import is_too_large, may_be_wide, widest_item
 from lakebound.formats.json.types import is_nameable, object_decoder
 from lakebound.formats.parts import Part, together
 
@@ -34,6 +36,8 @@ class JsonDecoder:
             unknown_refused: Whether one that the schema does not have is a problem, too.
         """
         self._fields = [(field, attrgetter(f"f{index}")) for index, field in enumerate(schema)]
+        self._kind = pa.struct(list(schema))
+        self._widest = widest_item(self._kind)
         self._may_be_connects = CONNECT_KEYS.isdisjoint(schema.names)
         self._exact = RecordReader(schema, unhoused, unknown_refused=unknown_refused)
         self._fast: list[Callable[[bytes], Any]] = []
@@ -44,7 +48,7 @@ class JsonDecoder:
     def decode(self, records: Records) -> Decoded:
         """Return what becomes of records."""
         values = records.values
-        left = _unstrange(values, may_be_connects=self._may_be_connects) if self._fast else ()
+        left = _unstrange(values, self._widest, may_be_connects=self._may_be_connects) if self._fast else ()
         parts: list[Part] = []
         for decode in self._fast:
             if left:
@@ -55,7 +59,7 @@ class JsonDecoder:
         problems: dict[int, Problem] = {}
         found: dict[int, dict[str, Any]] = {}
         for at in sorted({*range(len(values))}.difference(*(part.places for part in parts))):
-            made = self._exact.read(values[at])
+            made = self._made(values[at])
             if isinstance(made, Problem):
                 problems[at] = made
             else:
@@ -63,6 +67,12 @@ class JsonDecoder:
         if found or not parts:
             parts.append(self._exact_part(found))
         return Decoded(together(parts), problems, len(values))
+
+    def _made(self, value: bytes | None) -> dict[str, Any] | Problem:
+        made = self._exact.read(value)
+        if value is None or isinstance(made, Problem) or not may_be_wide(value, self._widest):
+            return made
+        return room.problem_of(len(value)) if is_too_large(made, self._kind, len(value)) else made
 
     def _decoded(
         self, values: Sequence[bytes | None], places: Sequence[int], decode: Callable[[bytes], Any]
@@ -113,13 +123,14 @@ def _one_by_one(
     return left
 
 
-def _unstrange(values: Sequence[bytes | None], *, may_be_connects: bool) -> Sequence[int]:
+def _unstrange(values: Sequence[bytes | None], widest: int, *, may_be_connects: bool) -> Sequence[int]:
     """Return the positions of values that have no problem that msgspec does not see.
 
     In what the schema does not name it looks neither at the encoding nor at halves of characters.
 
     Args:
         values: The values.
+        widest: Bytes of the widest item of a list.
         may_be_connects: Whether one with the fields of Kafka Connect's JSON has a problem.
     """
     # All at once: a loop of Python takes half of the time of decoding.
@@ -132,8 +143,11 @@ def _unstrange(values: Sequence[bytes | None], *, may_be_connects: bool) -> Sequ
         tests.append(has_half_character)
     if may_be_connects and _has_connect_keys(text):
         tests.append(_has_connect_keys)
-    if max(map(len, held), default=0) > MOST_LEVELS:  # type: ignore[arg-type]
+    longest = max(map(len, held), default=0)  # type: ignore[arg-type]
+    if longest > MOST_LEVELS:
         tests.append(may_be_deep)
+    if longest * widest > room.LEAST_BYTES:
+        tests.append(lambda value: may_be_wide(value, widest))
     if not tests and held is values:
         return range(len(values))
     return [at for at, value in enumerate(values) if value is not None and not any(test(value) for test in tests)]
