@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.support.registry.named_schemas import ask_for
 from tests.support.waiting import STRETCH
@@ -473,3 +474,24 @@ def test_what_is_in_use_is_told_of_key_and_value() -> None:
     book.followed(tables_with(without=""))
     told = {one.part: (one.subjects[0].subject, [column.name for column in one.columns]) for one in book.in_use()}
     assert told == {"value": ("orders-value", ["a"]), "key": ("orders-key", ["x", "y"])}
+
+
+def test_columns_that_the_pipeline_names_say_which_versions_are_read() -> None:
+    nanos = {"type": "long", "logicalType": "timestamp-nanos"}
+    fields = [[{"name": "at", "type": nanos}, {"name": "x", "type": kind}] for kind in ("int", "string")]
+    texts = [
+        SchemaText("avro", json.dumps({"type": "record", "name": "Order", "fields": one})) for one in (*fields, fields[0][1:])
+    ]
+    ddl, wanted = "at BIGINT NOT NULL", pa.schema([pa.field("at", pa.int64(), nullable=False)])
+    book = SchemaBook(
+        pipeline(schema=ddl), {}, {"value": Subjects(texts)}, learns=True, columns_of=lambda text: {ddl: wanted}[text]
+    )
+    value = book.spec.value
+    assert isinstance(value, SchemaValueSpec) and value.read.known is not None
+    assert value.read.columns == wanted and value.read.reader == texts[1]
+    assert {one for one, _ in value.read.known.writers} == {1, 2} and "required" in refused(book)[3]
+    (shown,) = book.in_use()
+    assert [bool(one.problem) for one in shown.subjects[0].versions] == [True, False, False]
+    of_file = pipeline(schema=ddl, registry=None, schema_file="order.avsc")
+    value = SchemaBook(of_file, {"value": texts[0]}, {}, columns_of=lambda _: wanted).spec.value
+    assert isinstance(value, SchemaValueSpec) and value.read.columns == wanted
