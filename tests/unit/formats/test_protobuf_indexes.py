@@ -25,24 +25,24 @@ def reasons(record: str, *starts: bytes, text: str = TEXT) -> list[str]:
     return [found.problems[at].reason if at in found.problems else "landed" for at in range(len(starts))]
 
 
-STARTS = [bytes([4, 0, 2 * index]) for index in range(4)]
+BEGINNINGS = [bytes([4, 0, 2 * index]) for index in range(4)]
 
 
 def test_indexes_that_name_two_messages_are_read_as_neither() -> None:
-    assert reasons("O.A", *STARTS) == ["landed", "no_message_indexes", "other_message", "no_message_indexes"]
-    assert reasons("O.B", *STARTS) == ["other_message", "no_message_indexes", "landed", "no_message_indexes"]
+    assert reasons("O.A", *BEGINNINGS) == ["landed", "no_message_indexes", "other_message", "no_message_indexes"]
+    assert reasons("O.B", *BEGINNINGS) == ["other_message", "no_message_indexes", "landed", "no_message_indexes"]
 
 
 def test_the_reason_names_both() -> None:
     schema = SchemaText("protobuf", TEXT)
     decoder = payload_decoder(schema, schema, columns_of(schema, "O.A"), "O.A", is_framed=True)
-    (problem,) = decoder.decode([STARTS[1]]).problems.values()
+    (problem,) = decoder.decode([BEGINNINGS[1]]).problems.values()
     assert "[0, 1]" in problem.detail and "O.A or O.B" in problem.detail
 
 
 def test_a_group_is_no_message_that_a_record_could_be() -> None:
     text = "message O { optional group G = 1 { optional int32 a = 2; } message A { optional string x = 1; } }"
-    assert reasons("O.A", *STARTS[:3], text=text) == ["landed", "landed", "no_message_indexes"]
+    assert reasons("O.A", *BEGINNINGS[:3], text=text) == ["landed", "landed", "no_message_indexes"]
 
 
 def test_a_message_that_shares_all_its_indexes_is_refused_where_records_name_them() -> None:
