@@ -189,10 +189,10 @@ def test_two_versions_that_records_name_by_guids_are_read_side_by_side() -> None
     first, second = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
     subjects = Subjects([avro("a")], 1, {first: avro("a"), second: avro("a", "b")})
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
-    book.learn({"value": {first}})
+    ask_for(book, {"value": {first}})
     subjects.schemas.append(avro("a", "b"))
     for wanted in ({second}, {77}, {first, second}):
-        book.learn({"value": wanted})
+        ask_for(book, {"value": wanted})
         book.look()
     value = book.spec.value
     assert isinstance(value, SchemaValueSpec) and value.read.known is not None
