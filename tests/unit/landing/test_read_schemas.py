@@ -395,7 +395,7 @@ def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pyte
 
     monkeypatch.setattr(subjects, question, slow)
     with ThreadPoolExecutor(2) as pool:
-        learning = pool.submit(book.learn, {"value": {7}})
+        learning = pool.submit(ask_for, book, {"value": {7}})
         try:
             assert asked.wait(30 * STRETCH)
             assert pool.submit(columns, book).result(30 * STRETCH) == ["a"]
