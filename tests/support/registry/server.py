@@ -18,6 +18,8 @@ from tests.support.registry.parts import ensure_registry
 from tests.support.waiting import wait_until
 
 _START_SECONDS = 120.0
+_ANSWER_SECONDS, _TRIES = 20.0, 4
+"""This registry sometimes never answers a request, while all of its threads wait for one: then it is asked again."""
 _API = "apis/ccompat/v7"
 
 
@@ -56,7 +58,7 @@ class SchemaRegistry:
 
     def client(self) -> SchemaRegistryClient:
         """Return Confluent's own client, with which serialisers write."""
-        return SchemaRegistryClient({"url": self.url})
+        return SchemaRegistryClient({"url": self.url, "timeout": _ANSWER_SECONDS, "max.retries": _TRIES - 1})
 
     def subject(self, prefix: str = "topic") -> str:
         """Return a name of a subject that no other test uses."""
@@ -67,8 +69,14 @@ class SchemaRegistry:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/{path}", content, method=method)
         request.add_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+        for left in reversed(range(_TRIES)):
+            try:
+                with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+                    return json.load(answer)
+            except TimeoutError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
 
     def stop(self) -> None:
         """End it."""
