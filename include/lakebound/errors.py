@@ -662,6 +662,69 @@ class TransformSettingsError(LakeboundError, runbook="transform-refused", is_ref
         )
 
 
+class WithStateError(LakeboundError, is_refusal=True):
+    """Something that goes by the offsets of rows was asked of a pipeline whose rows are of windows."""
+
+    def __init__(self, pipeline: str, action: str, instead: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r} has 'state': its rows are of windows and name no offsets, so it has no {action}; {instead}"
+        )
+
+
+class WindowsMismatchError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """The tables of a pipeline with state do not stand at one batch, or at two that follow each other."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: open windows cannot be rebuilt: {reason}. Nothing was landed. Restore the tables to one "
+            f"moment, or land the topic into new tables with another pipeline. Follow the runbook windows-refused"
+        )
+
+
+class WindowsGoneError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """Kafka has deleted records that open windows held, so they cannot be rebuilt."""
+
+    def __init__(self, pipeline: str, topic: str, gone: Mapping[int, tuple[int, int]], until: str) -> None:
+        told = ", ".join(f"partition {p}: {start} to {end}" for p, (start, end) in gone.items())
+        super().__init__(
+            f"pipeline {pipeline!r}: Kafka has deleted records of {topic} that open windows held ({told}): windows that end "
+            f"until {until} would be wrong. Nothing was landed. Land the topic into new tables with another pipeline, whose "
+            f"first windows begin with the records that are left. Follow the runbook windows-refused"
+        )
+
+
+class WatermarkMismatchError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """Open windows were rebuilt, and Spark's next watermark is another one than that of the stream before."""
+
+    def __init__(self, pipeline: str, expected_ms: int, found_ms: int) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: after the rebuild of open windows Spark's next watermark is {found_ms} ms, and should be "
+            f"{expected_ms} ms: records between the horizon and the high-water marks are no longer what they were. Nothing was "
+            f"landed. Check whether the topic was compacted or its records were deleted. Follow the runbook windows-refused"
+        )
+
+
+class WindowRowsError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """Rows of closed windows cannot be landed."""
+
+    def __init__(self, pipeline: str, reason: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: rows of closed windows cannot land: {reason}. Nothing of the batch was committed. Follow "
+            f"the runbook windows-refused"
+        )
+
+
+class WindowValueError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """The transform of a pipeline with state raises on a value of a record, or of an aggregate."""
+
+    def __init__(self, pipeline: str, kind: str, offsets: str) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: the transform raises {kind} on a record, or on an aggregate, of the offsets {offsets}. "
+            f"With 'state' such a record is not found and set aside, and each start would raise it again. Nothing of the batch "
+            f"was committed. Follow the runbook windows-refused"
+        )
+
+
 class RealTimeRefusedError(LakeboundError, is_refusal=True, is_seen_by_a_start_alone=True):
     """A pipeline cannot run in real time: Spark refuses it, or a record could get lost."""
 

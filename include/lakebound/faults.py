@@ -29,6 +29,7 @@ from lakebound.errors import LakeboundError
 
 POINTS = (
     "between_batches",
+    "windows_rebuilt",
     "batch_begins",
     "round_begins",
     "after_trim",

@@ -21,6 +21,7 @@ from lakebound.settings import load_settings
 from lakebound.spec.load import load_file as load_file
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registries_file import find_registry
+from lakebound.spec.state import check_stateless
 from lakebound.tables.places import places_of
 from lakebound_spark.batch.record_format import columns_of_ddl
 from lakebound_spark.check.trial import land_in_memory
@@ -92,6 +93,7 @@ def land(
     topic = spec.topics[0]
     sample = _columns(topic, [one if isinstance(one, Record) else Record(one) for one in records])
     spec = _with_schemas(spec)
+    check_stateless(spec, "trial")
     planned = plan_pipeline(session, spec, _references(session, spec, reference or {}))
     rows, bad = land_in_memory(Assembly(planned, {topic: "test"}), TopicSample(sample, {topic: "test"}))
     told = zip(bad["reason"].to_pylist(), bad["error"].to_pylist(), strict=True)

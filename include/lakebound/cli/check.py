@@ -325,9 +325,11 @@ def _plan(chosen: Mapping[Path, PipelineSpec], report: _Report, settings: Settin
 
     from lakebound.cli.plan_check import check_plans
     from lakebound.landing.real_time_check import look_at_real_time
+    from lakebound.landing.spark_command import is_local
     from lakebound.landing.topic_check import look_at_target_topics, look_at_topics
     from lakebound.spec.partition_warnings import partition_warnings
     from lakebound.spec.placed import PlacedProblem, told
+    from lakebound.spec.state import cluster_problem
     from lakebound.tables.places import places_of
 
     files, specs = list(chosen), list(chosen.values())
@@ -341,10 +343,12 @@ def _plan(chosen: Mapping[Path, PipelineSpec], report: _Report, settings: Settin
             known = set(report.problems)
             topics, awaited = look.result()
             refused, told_of_it = real_time_look.result()
+            unshared = cluster_problem(spec, local=is_local(settings.spark_master))
             problems = [
                 *(PlacedProblem(topic, ("topics",)) for topic in topics),
                 *written_look.result(),
                 *(PlacedProblem(f"freshness: real_time: {reason}", ("freshness",)) for reason in refused),
+                *([] if unshared is None else [PlacedProblem(unshared, ("state",))]),
                 *plan.problems,
             ]
             found = [told(problem, spec, path, settings.apps) for problem in problems]

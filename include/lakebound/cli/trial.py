@@ -14,6 +14,7 @@ from lakebound.settings import Settings
 from lakebound.spec.load import path_of
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import placed_problems, told
+from lakebound.spec.state import check_stateless
 
 APPLICATION = "try_pipeline.py"
 LIMIT_SECONDS = 300.0
@@ -40,8 +41,10 @@ def try_pipeline(
         against_landed: Read records that have landed, and compare what they give with the table's rows.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         TrialFailedError: It gave no answer.
     """
+    check_stateless(spec, "trial")
     run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}")
     body = run.model_dump(mode="json", by_alias=True)
     how = {"records": records, "newest": newest, "rows": rows, "against_landed": against_landed}

@@ -7,5 +7,5 @@ Other rooms import ``airflow_health``, ``applications``, ``bounds``, ``code_samp
 ``quarantine_rate``, ``quarantine_samples``, ``recent_ledger``, ``replay_result``, ``request_file``, ``requests``,
 ``rollup_book``, ``rollup_files``, ``rollups``, ``runbooks``, ``schemas_in_use``, ``situations``, ``start_incident``,
 ``starters``, ``state_text``, ``status``, ``submission``, ``summaries``, ``supervision``, ``table_history``, ``taken_hours``,
-``turns`` and ``unknown_fields``.
+``turns``, ``unknown_fields`` and ``windows_in_use``.
 """

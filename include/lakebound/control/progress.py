@@ -8,6 +8,7 @@ from pydantic import Field
 
 from lakebound.control.bounds import Count, Int64, Moment
 from lakebound.control.folder import ControlFolder, read_json, write_json
+from lakebound.control.windows_in_use import WindowsProgress
 from lakebound.errors import error_named
 from lakebound.frozen import FrozenRecord
 from lakebound.ledger.marks import NextOffsets
@@ -123,6 +124,7 @@ class Progress(FrozenRecord):
     tables: dict[str, TableProgress] = Field(default_factory=dict)
     references: dict[str, ReferenceProgress] = Field(default_factory=dict, description="Reference data, by name.")
     source: SourceProgress | None = Field(default=None, description="The code that makes the rows.")
+    windows: WindowsProgress | None = Field(default=None, description="Of a pipeline with state: its open windows.")
     spark_ui: str | None = None
 
 

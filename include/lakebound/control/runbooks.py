@@ -229,5 +229,8 @@ RUNBOOKS: Mapping[str, Runbook] = {
     "validation-failed": Runbook(
         "Validation found something", When.MORNING, "nothing is lost; readers use rows that may be wrong"
     ),
+    "windows-refused": Runbook(
+        "Rows of windows cannot land, or open windows cannot be rebuilt", When.NOW, _WAIT, keeps_from_running=True
+    ),
 }
 """By the name of the page."""

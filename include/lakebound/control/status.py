@@ -25,6 +25,7 @@ from lakebound.control.situations import Situation
 from lakebound.control.submission import Submission, read_submission
 from lakebound.control.supervision import is_outdated
 from lakebound.control.unknown_fields import RUNBOOK, FieldsRecord, dropped_fields, read_record, sentence
+from lakebound.control.windows_in_use import WindowsProgress, told_windows
 from lakebound.first_line import first_line
 from lakebound.frozen import Frozen
 from lakebound.ledger.marks import NextOffsets, lag
@@ -93,6 +94,7 @@ class PipelineStatus(Frozen):
         default=(), description="Of which registry, subjects and versions the stream reads, and what its columns come from."
     )
     source: SourceProgress | None = Field(default=None, description="The code that makes the rows, and since when.")
+    windows: WindowsProgress | None = Field(default=None, description="Of a pipeline with state: its open windows.")
     spark_ui: str | None = None
     log: Path | None = None
     rows_changed_by_others: tuple[str, ...] = Field(
@@ -253,6 +255,7 @@ def status_of(facts: StatusFacts, now: float) -> PipelineStatus:
         references=_references(own, now) if facts.living else {},
         schemas=facts.schemas,
         source=own.source if own else None,
+        windows=own.windows if own else None,
         spark_ui=(own.spark_ui if own else None) if facts.living else None,
         log=app.log if app else None,
         rows_changed_by_others=tuple(_changed_by_others(facts)),
@@ -382,6 +385,7 @@ def _notes(facts: StatusFacts, situation: Situation | None, outdated: bool, rece
         notes.append(f"{told_share(recent)} (lakebound quarantine {facts.pipeline})")
     if facts.living is not None and facts.progress is not None and facts.progress.app_id == facts.living.app_id:
         notes += [situations.stale_reference(name, one) for name, one in facts.progress.references.items() if one.problem]
+        notes += told_windows(facts.progress.windows) if facts.progress.windows is not None else ()
     if facts.spec is not None and (dropped := dropped_fields(facts.fields, facts.spec)):
         notes.append(f"{sentence(dropped, facts.spec.value)} (runbook {RUNBOOK})")
     if facts.living is None and facts.last is not None and not _says_how_it_ended(situation):

@@ -57,6 +57,13 @@ Source: ``getSecretKey`` in Spark's SecurityManager.scala. A driver of a standal
 (``initializeAuth`` there), which ``lakebound_spark.session`` sees to.
 """
 
+_WITHOUT_CHECKSUMS = {
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+"""Half as many files in a checkpoint. Not with state: Spark copies the files of RocksDB by Hadoop's local file system with
+checksums, and asks for it by its class (``FileSystem.getLocal``)."""
+
 # What the pipeline or the installation may set otherwise (``spec.spark_rules.TUNABLE``).
 _TUNED = {
     "spark.locality.wait": "0s",
@@ -138,8 +145,7 @@ def spark_conf(run_spec: RunSpec, settings: Settings, *, ui_port: int = 0) -> di
         # A task that got no buffer for its rows fails, and the batch takes the other lane: no reason to end the JVM, which
         # on one machine is the driver's. A full heap does end it, by the option above.
         "spark.executor.killOnFatalError.depth": "0",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        **(_WITHOUT_CHECKSUMS if run_spec.spec.state is None else {}),
         "spark.redaction.regex": SECRET_NAMES,
         "spark.security.credentials.kafka.enabled": "false",
         "spark.sql.adaptive.enabled": "false",

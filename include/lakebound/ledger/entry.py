@@ -24,6 +24,7 @@ from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overl
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
 from lakebound.ledger.sources import SourceVersion
+from lakebound.ledger.windows import WindowState
 
 FORMAT_VERSION = 1
 INCOMPLETE = "incomplete"
@@ -141,6 +142,10 @@ class Entry(FrozenRecord):
         default=None,
         description="Of a topic in real time: rows are sent before the entry that counts them, so a row of the time after the "
         "newest entry may be in the topic more than once. None: exactly once.",
+    )
+    windows: Annotated[WindowState | None, CarriedOn(by_resets=False), Required("windows")] = Field(
+        default=None,
+        description="Of a pipeline with state: the newest batch that was landed, and from where its open windows are rebuilt.",
     )
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
     undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")

@@ -22,6 +22,7 @@ from lakebound.spec.reference import ReferenceSpec
 from lakebound.spec.schedule import schedule_problem
 from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.spec.spark import SparkSpec
+from lakebound.spec.state import StateSpec, state_problem
 from lakebound.spec.table import NAME, TableSpec
 from lakebound.spec.to_stores import ToStoreSpec
 from lakebound.spec.to_topics import ToTopicSpec, is_topic_name
@@ -90,6 +91,11 @@ class PipelineSpec(Frozen):
     transform: str | None = Field(
         default=None,
         description="A function in spark_apps/transforms, as transforms.module.function. DataFrame in, DataFrame out.",
+    )
+    state: StateSpec | None = Field(
+        default=None,
+        description="The transform makes one windowed aggregation (tumbling or sliding). A row is landed once, when its window "
+        "is closed. See docs/how-to/windows.md.",
     )
     reference: dict[str, ReferenceSpec] = Field(
         default_factory=dict,
@@ -253,6 +259,13 @@ class PipelineSpec(Frozen):
     @model_validator(mode="after")
     def _real_time(self) -> PipelineSpec:
         problem = real_time_problem(self) if self.freshness == REAL_TIME else None
+        if problem is not None:
+            raise ValueError(f"{problem[0][0]}: {problem[1]}")
+        return self
+
+    @model_validator(mode="after")
+    def _state(self) -> PipelineSpec:
+        problem = state_problem(self) if self.state is not None else None
         if problem is not None:
             raise ValueError(f"{problem[0][0]}: {problem[1]}")
         return self

@@ -13,6 +13,7 @@ from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion, remembered
 from lakebound.ledger.topics import TopicIdPartition
+from lakebound.ledger.windows import WindowState
 from lakebound.tables.commit import Committed, commit_entry
 from lakebound.tables.erased import erased_among, lacking, read_erased
 from lakebound.tables.erasing import ErasesRows
@@ -84,12 +85,14 @@ class Origin:
         lane: Who wrote the files.
         timestamps_ms: Kafka's earliest and latest timestamp of the records, in epoch milliseconds.
         hours: To which hours the rows belong.
+        windows: Of a pipeline with state: the batch, and from where its open windows are rebuilt.
     """
 
     batch: int | None = None
     lane: Literal["driver", "cluster"] | None = None
     timestamps_ms: tuple[int, int] | None = None
     hours: RowHours | None = None
+    windows: WindowState | None = None
 
 
 UNTOLD = Origin()
@@ -200,6 +203,7 @@ class Target:
             references=dict(writer.references()) if kind is None else {},
             schemas={name: dict(one) for name, one in writer.schemas().items()} if kind is None else {},
             hours=origin.hours,
+            windows=origin.windows,
             quarantine=writer.quarantine if kind == "open" else None,
             sources=self._sources(writer.source) if kind == "open" else (),
             erased=erased,

@@ -8,7 +8,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ from lakebound_spark.batch.quiet_spark import without_quotes
 from lakebound_spark.batch.row_keys import key_refusal
 from lakebound_spark.batch.session_settings import own_settings
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, is_source, may_multiply, refusal, shape
+from lakebound_spark.batch.window_plan import empty_stream, window_refusal
 
 Transform = Callable[[DataFrame], DataFrame]
 References = Callable[[], Mapping[str, DataFrame]]
@@ -71,14 +72,39 @@ def load_transform(spec: PipelineSpec, references: References = dict) -> Transfo
     """
     if spec.transform is None:
         return lambda frame: frame
-    module, _, name = spec.transform.rpartition(".")
+    return _checked(spec, _with_references(spec, _function(spec, spec.transform), references))
+
+
+def load_windows(spec: PipelineSpec) -> Transform:
+    """Return the transform of a pipeline with state, of which nothing is judged yet.
+
+    Args:
+        spec: The pipeline.
+
+    Raises:
+        TransformRefusedError: It cannot be imported, or is no function.
+        TransformSettingsError: Its module sets something in Spark's session; the function itself raises it when it does.
+    """
+    assert spec.transform is not None, "a pipeline with state has a transform"
+    function = _with_references(spec, _function(spec, spec.transform), dict)
+
+    @wraps(function)
+    def transform(frame: DataFrame) -> DataFrame:
+        with own_settings(spec, "a call of it", frame.sparkSession):
+            return function(frame)
+
+    return transform
+
+
+def _function(spec: PipelineSpec, transform: str) -> Callable[..., Any]:
+    module, _, name = transform.rpartition(".")
     try:
         function = getattr(_imported(spec, module), name)
     except (ImportError, AttributeError) as exc:
-        raise TransformRefusedError(spec.pipeline, spec.transform, f"cannot be imported from spark_apps/: {exc}") from exc
+        raise TransformRefusedError(spec.pipeline, transform, f"cannot be imported from spark_apps/: {exc}") from exc
     if not callable(function):
-        raise TransformRefusedError(spec.pipeline, spec.transform, "is not a function")
-    return _checked(spec, _with_references(spec, function, references))
+        raise TransformRefusedError(spec.pipeline, transform, "is not a function")
+    return cast("Callable[..., Any]", function)
 
 
 def _imported(spec: PipelineSpec, module: str) -> ModuleType:
@@ -170,6 +196,42 @@ def _second_parameter(function: Callable[..., DataFrame]) -> tuple[bool, bool]:
 def planned_input(session: SparkSession, spec: PipelineSpec) -> DataFrame:
     """Return an empty DataFrame with the columns that the transform gets; no job is run."""
     return session.createDataFrame([], make_decoder(spec, {}).columns)
+
+
+def planned_windows(session: SparkSession, spec: PipelineSpec, function: Transform) -> DataFrame:
+    """Return a stream without records with the columns of closed windows; no job is run.
+
+    Args:
+        session: Spark session in which the function is planned.
+        spec: A pipeline with state.
+        function: Its transform.
+
+    Raises:
+        TransformRefusedError: It fails on the schema, or is no windowed aggregation that can be rebuilt.
+        TransformSettingsError: It sets what decides rows in Spark's session.
+    """
+    name, columns = spec.transform or "(none)", planned_input(session, spec).schema
+    state = spec.state
+    assert state is not None
+    if state.event_time not in columns.names or not isinstance(columns[state.event_time].dataType, T.TimestampType):
+        told = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in columns)
+        reason = f"has no input column {state.event_time} of type TIMESTAMP, as state.event_time says; its input is {told}"
+        raise TransformRefusedError(spec.pipeline, name, reason)
+    try:
+        output = function(empty_stream(session, columns, spec))
+    except (TransformRefusedError, TransformSettingsError):
+        raise
+    except Exception as exc:
+        reason = f"fails on the schema of its input: {first_line(exc)}; its input has the columns {', '.join(columns.names)}"
+        raise TransformRefusedError(spec.pipeline, name, reason) from exc
+    if not isinstance(output, DataFrame):
+        raise TransformRefusedError(
+            spec.pipeline, name, f"returns {type(output).__name__}, not a DataFrame; end it with return"
+        )
+    reason_of_plan = window_refusal(output)
+    if reason_of_plan is not None:
+        raise TransformRefusedError(spec.pipeline, name, reason_of_plan)
+    return output
 
 
 def planned_output(session: SparkSession, spec: PipelineSpec, transform: Transform) -> DataFrame:

@@ -1,4 +1,4 @@
 """From a pipeline to what lands its records: the assembly, made in one place, and the lander of batches.
 
-Other rooms import ``assembly``, ``lander``, ``parts`` and ``trimming``.
+Other rooms import ``assembly``, ``lander``, ``parts``, ``trimming`` and ``window_lander``.
 """

@@ -13,18 +13,28 @@ from typing import Protocol
 
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound.landing.spark_command import is_local
-from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.schemas import normalise_schema
+from lakebound.tables.table import KAFKA_TYPE
 from lakebound_spark.batch.row_hours import HourColumn, make_hour_column
 from lakebound_spark.batch.schema import table_schema
 from lakebound_spark.batch.topic_rows import with_json, without_json
-from lakebound_spark.batch.transform import Transform, load_transform, planned_input, planned_output
-from lakebound_spark.batch.transform_plan import may_multiply
+from lakebound_spark.batch.transform import (
+    Transform,
+    load_transform,
+    load_windows,
+    planned_input,
+    planned_output,
+    planned_windows,
+)
+from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, may_multiply
+from lakebound_spark.batch.window_plan import window_id
 
 
 class ReferenceData(Protocol):
@@ -130,7 +140,7 @@ class SessionParts:
     @cached_property
     def multiplies(self) -> bool:
         """Whether a record may become several rows."""
-        return may_multiply(self.rows)
+        return self.spec.state is None and may_multiply(self.rows)
 
     @cached_property
     def hour_column(self) -> HourColumn | None:
@@ -140,6 +150,11 @@ class SessionParts:
             NoHourError: The rows have no such column, or it is no time.
         """
         return make_hour_column(self.spec, self.output)
+
+    @cached_property
+    def window_id(self) -> str:
+        """What tells the aggregation of a pipeline with state from another one."""
+        return window_id(self.spec, self.function(planned_input(self.session, self.spec).alias(SOURCE_ALIAS)))
 
     def table_schemas(self) -> dict[str, pa.Schema]:
         """Return the columns of each table, by its id.
@@ -169,6 +184,25 @@ def plan_pipeline(
         TransformSettingsError: It sets what decides rows in Spark's session.
     """
     references = references or NoReferences()
+    if spec.state is not None:
+        return _plan_windows(session, spec, references)
     function = load_transform(spec, references.frames)
     transform = with_json(function) if with_messages else function
     return SessionParts(session, spec, function, transform, planned_output(session, spec, transform), references)
+
+
+def _plan_windows(session: SparkSession, spec: PipelineSpec, references: ReferenceData) -> SessionParts:
+    """Load and plan a transform that makes windows. Its rows come from many records: ``_kafka`` names their topic alone."""
+    function = load_windows(spec)
+
+    def transform(frame: DataFrame) -> DataFrame:
+        return function(frame).withColumn(KAFKA_COLUMN, _of_many_records(spec))
+
+    rows = planned_windows(session, spec, function).withColumn(KAFKA_COLUMN, _of_many_records(spec))
+    return SessionParts(session, spec, function, transform, rows, references)
+
+
+def _of_many_records(spec: PipelineSpec) -> Column:
+    said = {"topic": F.lit(spec.topics[0]), "ordinal": F.lit(0)}
+    fields = from_arrow_schema(pa.schema(list(KAFKA_TYPE))).fields
+    return F.struct(*(said.get(one.name, F.lit(None)).cast(one.dataType).alias(one.name) for one in fields))

@@ -28,11 +28,13 @@ from lakebound.landing.read_schemas import open_schemas
 from lakebound.landing.rollup_recorder import RollupRecorder
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
+from lakebound.landing.spark_command import is_local
 from lakebound.landing.topic_check import check_landed_topics
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import plan_start
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.real_time import REAL_TIME, has_both_ends
+from lakebound.spec.state import check_stateless
 from lakebound.tables.full_disk import full_disk_error
 from lakebound.tables.landed import newest_landed_epoch
 from lakebound.tables.outages import is_outage
@@ -58,6 +60,7 @@ from lakebound_spark.stream.reporting import TargetsReport
 from lakebound_spark.stream.schema_watch import SchemaWatch
 from lakebound_spark.stream.signs import LagWatch, ProgressBoard, SignsOfLife, lease_guard
 from lakebound_spark.stream.stop_signal import StopRequest, StopSignal
+from lakebound_spark.stream.window_query import WindowStream
 
 log = logging.getLogger(__name__)
 
@@ -264,9 +267,16 @@ class Application:
             facts: What Kafka has of each topic, by the topic's name.
 
         Raises:
+            WithStateError: The pipeline's rows are of windows, and the run is bounded, in real time or on a cluster.
             LakeboundError: The pipeline is refused; nothing was created or changed.
         """
         run, spec = self._run, self._run.spec
+        if run.until is not None:
+            check_stateless(spec, "bounded run")
+        if run.freshness == REAL_TIME:
+            check_stateless(spec, "run in real time")
+        if not is_local(session.sparkContext.master or ""):
+            check_stateless(spec, "run on a cluster")
         check_landed_topics(spec, run.places, {topic: known.topic_id for topic, known in facts.items()})
         references = open_book(session, spec, run.places)
         if run.freshness != REAL_TIME:
@@ -326,7 +336,8 @@ class Application:
         listeners = BatchListeners(self._board, report, self._recorder, self._ledger)
         told = LandedBatches(run.spec, batches.targets, listeners)
         until = self._bound(facts)
-        return LandingStream(run, session, batches, self._facts, told, self._stop, until, parts.references)
+        kind = LandingStream if run.spec.state is None else WindowStream
+        return kind(run, session, batches, self._facts, told, self._stop, until, parts.references)
 
     def _repeated(
         self,

@@ -30,6 +30,7 @@ from lakebound_spark.batch.targets import Target, Writer
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.landing.lander import BatchLander, make_lander
 from lakebound_spark.landing.parts import ProcessParts, SessionParts, plan_pipeline
+from lakebound_spark.landing.window_lander import WindowLander
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.opening import make_writer, newest_entries, open_targets, reopen, start_offsets
 from lakebound_spark.stream.other_targets import OtherTargets, check_machine, take_json
@@ -109,7 +110,7 @@ class OpenedBatches:
     opening: Opening
     writer: Writer
     assembly: Assembly
-    lander: BatchLander
+    lander: BatchLander | WindowLander
     targets: list[Target]
     quarantine: Target
     rehearsal: Rehearsal | None
@@ -188,7 +189,7 @@ def open_in_batches(opening: Opening) -> OpenedBatches:
     targets, quarantine = open_targets(run, {**settled.schemas, **others.staged}, writer, facts, others.make(writer))
     assembly = _assemble(opening, settled, targets)
     lander = _lander(opening, assembly, targets, quarantine, writer)
-    is_rehearsed = run.spec.driver_lane.direct and run.freshness != AVAILABLE_NOW
+    is_rehearsed = run.spec.driver_lane.direct and run.spec.state is None and run.freshness != AVAILABLE_NOW
     rehearsal = assembly.rehearsal() if is_rehearsed else None
     return OpenedBatches(opening, writer, assembly, lander, targets, quarantine, rehearsal, settled)
 
@@ -225,7 +226,11 @@ def _assemble(opening: Opening, settled: _Settled, targets: Sequence[Target]) ->
     )
 
 
-def _lander(opening: Opening, assembly: Assembly, targets: Sequence[Target], quarantine: Target, writer: Writer) -> BatchLander:
+def _lander(
+    opening: Opening, assembly: Assembly, targets: Sequence[Target], quarantine: Target, writer: Writer
+) -> BatchLander | WindowLander:
+    if assembly.spec.state is not None:
+        return WindowLander(assembly, targets, quarantine, writer, assembly.planned.window_id)
     direct = assembly.direct_lane()
     return make_lander(assembly, targets, quarantine, writer, opening.run.places, direct=direct, samples=opening.samples)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lakebound.control.quarantine_rate import stop_error, window_seconds
 from lakebound.control.recent_ledger import LandedBatch
 from lakebound.control.rollups import MOST_REASONS
+from lakebound.control.windows_in_use import WindowsProgress
 from lakebound.errors import LakeboundError
 from lakebound.landing.landed_freshness import LandedFreshness
 from lakebound.landing.ledger_recorder import LedgerRecorder
@@ -91,6 +92,10 @@ class LandedBatches:
     def show_targets(self) -> None:
         """Tell what the targets hold."""
         self._report.put(BATCHES, self._targets)
+
+    def show_windows(self, windows: WindowsProgress) -> None:
+        """Tell how much state there is."""
+        self._board.change(windows=windows)
 
     def flood(self) -> LakeboundError | None:
         """Return the error with which the application ends where more is quarantined than the pipeline's author allows."""

@@ -11,13 +11,16 @@ from lakebound.control.erased_record import read_record
 from lakebound.control.handover import TakeOffers
 from lakebound.control.lease import Lease, acquire
 from lakebound.control.turns import GiveTurns
+from lakebound.errors import WindowsMismatchError
 from lakebound.landing.other_target import OtherTarget
 from lakebound.landing.run_spec import RunSpec
-from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, missing, new_commit_id
+from lakebound.ledger.entry import Entry, Offsets, check_owner, check_topic_ids, common, count, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.start import marks_for_unseen, plan_start
 from lakebound.ledger.topics import TopicFacts
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.table import TableSpec
 from lakebound.tables.erased import read_erased, write_erased
 from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.stale_ledger import check_not_behind
@@ -37,6 +40,7 @@ def take_lease(run: RunSpec) -> Lease:
         NoLedgerError: A table has rows whose origin is not known.
         ForeignTableError: A table belongs to another pipeline.
         LedgerBehindError: A table holds more than its ledger says.
+        WindowsMismatchError: A table has rows of windows and the pipeline no state, or the reverse.
     """
     spec = run.spec
     highest = 0
@@ -46,6 +50,7 @@ def take_lease(run: RunSpec) -> Lease:
             view = table.read_ledger()
             if view.entry is not None:
                 check_owner(view.entry, spec.pipeline, table_spec.id)
+                _check_state(spec, view.entry, table_spec)
                 check_not_behind(table, view, run.places)
             highest = max(highest, view.epoch)
     highest = max(highest, newest_epoch(run.spec))
@@ -56,6 +61,15 @@ def newest_entries(run: RunSpec) -> list[Entry]:
     """Return the newest entry of each of a pipeline's tables that has one."""
     tables = [table for table in (open_table(one, run.places) for one in run.spec.tables) if table.exists()]
     return [entry for table in tables if (entry := table.read_ledger().entry) is not None]
+
+
+def _check_state(spec: PipelineSpec, entry: Entry, table: TableSpec) -> None:
+    """Refuse a table of windows where the pipeline has no state any more, and one of records where it has got one."""
+    if spec.state is None and entry.windows is not None:
+        reason = f"table {table.id} has rows of windows, and the YAML has no 'state' any more"
+        raise WindowsMismatchError(spec.pipeline, reason)
+    if spec.state is not None and table.id != spec.quarantine_table.id and entry.windows is None and count(entry.coverage):
+        raise WindowsMismatchError(spec.pipeline, f"table {table.id} was landed without 'state'")
 
 
 def make_writer(run: RunSpec, lease: Lease) -> Writer:

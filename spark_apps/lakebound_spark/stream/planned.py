@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakebound.errors import LakeboundError
 from lakebound.landing.checkpoint.offset_log import parse_source_offsets
 from lakebound.ledger.marks import NextOffsets
+from lakebound_spark.batch.spark_objects import items_of
 
 PROGRESS_IN_MEMORY = {
     "asyncProgressTrackingEnabled": "true",
@@ -35,7 +39,7 @@ def planned_ends(query: StreamingQuery, batch: int) -> NextOffsets:
     Raises:
         PlannedOffsetsError: Spark is at another batch, or its answer is of another form.
     """
-    context = query._jsq.streamingQuery().getLatestExecutionContext()
+    context = _context(query)
     if context.batchId() != batch:
         raise PlannedOffsetsError(batch, f"it is at batch {context.batchId()}")
     ends = context.endOffsets()
@@ -46,3 +50,34 @@ def planned_ends(query: StreamingQuery, batch: int) -> NextOffsets:
         return parse_source_offsets(text)
     except (ValueError, AttributeError, TypeError) as exc:
         raise PlannedOffsetsError(batch, f"its answer is {text!r}") from exc
+
+
+def planned_watermark_ms(query: StreamingQuery) -> int:
+    """Return the watermark with which Spark runs the batch that is running, in epoch milliseconds."""
+    return int(_context(query).offsetSeqMetadata().batchWatermarkMs())
+
+
+def newest_event_ms(query: StreamingQuery) -> int | None:
+    """Return the latest event time that Spark has seen in the batch that is running, by which it moves its watermark.
+
+    Spark may filter records before it looks at their event time, so only Spark can say it.
+
+    Args:
+        query: Its batch's rows have been evaluated.
+
+    Returns:
+        Epoch milliseconds; None where no record had an event time.
+    """
+    nodes = _nodes(_context(query).executionPlan().executedPlan())
+    seen = [node.eventTimeStats().value() for node in nodes if node.getClass().getSimpleName() == "EventTimeWatermarkExec"]
+    return max((int(one.max()) for one in seen if one.count() > 0), default=None)
+
+
+def _context(query: StreamingQuery) -> Any:
+    return query._jsq.streamingQuery().getLatestExecutionContext()
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in items_of(plan.children()):
+        yield from _nodes(child)

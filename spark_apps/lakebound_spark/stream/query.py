@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
@@ -26,6 +27,7 @@ from lakebound.ledger.marks import NextOffsets, highest, lowest
 from lakebound.ledger.start import bound_range, bound_reached
 from lakebound.spec.pipeline import parse_freshness
 from lakebound_spark.batch.records import Records
+from lakebound_spark.landing.lander import BatchLander
 from lakebound_spark.landing.trimming import range_between
 from lakebound_spark.reference.book import ReferenceBook
 from lakebound_spark.stream.batches_opening import OpenedBatches
@@ -41,7 +43,7 @@ from lakebound_spark.stream.unknown_schemas import first_unknown
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.2
-_QUERY_SECONDS = 60.0
+QUERY_SECONDS = 60.0
 """Spark may run the first batch before it has returned the query that it started."""
 _KEEP_CHEAP_SECONDS = 15.0
 
@@ -101,12 +103,9 @@ class LandingStream:
         Raises:
             Exception: What a batch raised, or what Spark says ended the query.
         """
-        self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
-        self._position = self._planned = start
-        self._held = {}
-        self._rounds = Rounds(self._run, self._opened.lander)
+        self._begin(start)
+        self._rounds = Rounds(self._run, self._lander)
         make_private_folder(checkpoint.parent)
-        self._told.hold()
         interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(
             partial(self._on_batch, self._ending)
@@ -117,9 +116,26 @@ class LandingStream:
         else:
             writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
             writer = writer.options(**PROGRESS_IN_MEMORY)
+        self._run_query(writer)
+
+    @property
+    def _lander(self) -> BatchLander:
+        lander = self._opened.lander
+        assert isinstance(lander, BatchLander)
+        return lander
+
+    def _begin(self, start: NextOffsets) -> None:
+        """Forget the query before."""
+        self._query, self._error, self._lane, self._ending = Future(), None, None, threading.Event()
+        self._position = self._planned = start
+        self._held = {}
+        self._told.hold()
+
+    def _run_query(self, writer: DataStreamWriter) -> None:
+        """Start the query, and return when it ended gracefully."""
         query = writer.start()
         self._query.set_result(query)
-        self._told.begin(start)
+        self._told.begin(self._position)
         try:
             self._watch(query)
         except NewSchemasError as new:
@@ -182,7 +198,7 @@ class LandingStream:
             if not may_land:
                 return
             faults.reach("batch_begins")
-            ends = planned_ends(self._query.result(_QUERY_SECONDS), batch)
+            ends = planned_ends(self._query.result(QUERY_SECONDS), batch)
             # Spark does not know what landed without its planning.
             held, self._planned = range_between(self._planned, ends, self._topic_ids), ends
             self._land(Records(session, held, lambda: records), ends, batch)
@@ -243,7 +259,7 @@ class LandingStream:
             check_target_ids(self._written_ids(), found)
 
         try:
-            report = self._opened.lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
+            report = self._lander.land(records.among(wanted), batch, wanted, verify, self._goes_on)
         except NewSchemasError as new:
             if not self._holds(new, records.among(wanted)):
                 raise
@@ -280,7 +296,7 @@ class LandingStream:
             return False
         schemas.want(new.part, new.ids)
         # The driver's consumer would keep all that comes of a partition that is not read on.
-        self._opened.lander.leave_reading_to_spark()
+        self._lander.leave_reading_to_spark()
         self._held = lowest([self._held, found])
         log.warning("partitions are read up to the first record of a schema that the registry is asked for: %s", self._held)
         return True

@@ -54,6 +54,7 @@ RULES: dict[str, Rule] = {
             ),
             *("tables.name", "quarantine.name", "to_topics.topic", "spark.driver_memory", "spark.executor_memory"),
             *("to_stores.counters.windows", "to_stores.counters.sums", "to_stores.delete_if", "complete_hours.grace"),
+            *("state.event_time", "state.watermark", "state.max_ahead"),
             *("connection.client.client.id", "connection.client.client.rack", "connection.sasl.extensions"),
             *("maintenance.readers.table", "value.registry", "value.schema_file", "key.registry", "key.schema_file"),
         ),
@@ -191,6 +192,8 @@ def bodies() -> Iterator[dict[str, Any]]:
     yield copy.deepcopy({**small, "key": its_fields, "value": of_a_file})
     yield copy.deepcopy({**small, "key": {**registered, "columns": ["a"]}, "value": of_a_file})
     yield copy.deepcopy({**small, "key": key_of_a_file, "value": of_a_file})
+    of_windows = {"event_time": "at", "watermark": "10m", "max_ahead": "1h"}
+    yield copy.deepcopy({**small, "value": WHOLE["value"], "transform": WHOLE["transform"], "state": of_windows})
 
 
 def parts_for(field: str) -> Iterator[dict[str, Any]]:

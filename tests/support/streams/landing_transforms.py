@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from lakebound_spark.columns import explode
 
@@ -23,3 +24,15 @@ def expected_tag_rows(event: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     columns = {name: event[name] for name in ("id", "body", "amount")}
     return [{**columns, "tag": tag} for tag in event["tags"] or []]
+
+
+def count_in_windows(readings: DataFrame) -> DataFrame:
+    """Return per sensor and five seconds how many readings there are, and the sums of their numbers and values."""
+    windows = readings.where("value >= 0").groupBy(F.window("at", "5 seconds"), "sensor")
+    return windows.agg(F.count("*").alias("readings"), F.sum("id").alias("ids"), F.max("value").alias("highest"))
+
+
+def count_in_sliding_windows(readings: DataFrame) -> DataFrame:
+    """Return the same per ten seconds, every five seconds."""
+    windows = readings.where("value >= 0").groupBy(F.window("at", "10 seconds", "5 seconds"), "sensor")
+    return windows.agg(F.count("*").alias("readings"), F.sum("id").alias("ids"), F.max("value").alias("highest"))

@@ -38,6 +38,7 @@ from tests.support.streams.long_form import LONG_FORM
 REPOSITORY = Path(__file__).parents[3]
 TAG_ROWS = "transforms.landing_transforms.tag_rows"
 """The transform of tests: in the applications' folder that a pipeline gets which names it."""
+_OF_TESTS = "transforms.landing_transforms."
 LANES = ("driver", "cluster")
 Lane = Literal["driver", "cluster", "direct"]
 """``direct``: the driver lane, where the driver also reads and decodes; ``driver``: where Spark does."""
@@ -154,7 +155,7 @@ def make_pipeline(
         defaults,
         home=folder / "home",
         warehouse=folder / "warehouse",
-        apps=_apps(folder) if changes.get("transform") == TAG_ROWS else REPOSITORY / "spark_apps",
+        apps=_apps(folder) if str(changes.get("transform")).startswith(_OF_TESTS) else REPOSITORY / "spark_apps",
         kafka=bootstrap_servers,
         spark_master="local[2]",
     )

@@ -20,6 +20,7 @@ from lakebound.control.schemas_in_use import SchemasInUse, SchemasRecord, write_
 from lakebound.control.status import StatusFacts, pipeline_statuses, read_facts, status_of
 from lakebound.control.submission import Submission, write_submission
 from lakebound.control.unknown_fields import record_after
+from lakebound.control.windows_in_use import WindowsProgress
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.draft.unknown_fields import UnknownField
 from lakebound.spec.pipeline import PipelineSpec
@@ -60,6 +61,21 @@ def test_a_running_pipeline() -> None:
     assert status.high_water_marks == {"orders": {0: 40, 1: 60}}
     assert status.spark_ui == "http://127.0.0.1:4040"
     assert status.notes == ()
+
+
+def test_open_windows_are_told_while_an_application_runs() -> None:
+    windows = WindowsProgress(
+        watermark_ms=60_000, newest_ms=70_000, open_rows=1200, state_bytes=3 << 20, horizon={0: 7, 1: 9}, rebuilt_offsets=84
+    )
+    running = replace(RUNNING, progress=PROGRESS.model_copy(update={"windows": windows}))
+    status = status_of(running, NOW)
+    assert status.windows == windows
+    assert [part in " ".join(status.notes) for part in ("00:01:00", "1,200 rows", "3 MiB", "84 offsets", "0: 7, 1: 9")] == [
+        True
+    ] * 5
+    assert status_of(replace(running, living=None), NOW).notes == status_of(replace(RUNNING, living=None), NOW).notes
+    unread = running.progress.model_copy(update={"windows": WindowsProgress(watermark_ms=0)}) if running.progress else None
+    assert "no record" in status_of(replace(running, progress=unread), NOW).notes[-1]
 
 
 def test_the_lag_counts_what_was_landed_since_the_application_looked_at_kafka() -> None:

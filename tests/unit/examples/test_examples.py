@@ -23,7 +23,7 @@ NAMES = sorted(folder.name for folder in EXAMPLES.iterdir() if folder.is_dir())
 
 
 def test_the_examples_are_found_and_listed() -> None:
-    assert NAMES == ["avro_registry", "fraud_features", "hourly_report", "iot_anomalies", "order_ingestion"]
+    assert NAMES == ["avro_registry", "fraud_features", "hourly_report", "iot_anomalies", "order_ingestion", "sensor_windows"]
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"({name}/README.md)" in listed for name in NAMES)
 

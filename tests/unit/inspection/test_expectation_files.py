@@ -21,6 +21,7 @@ from lakebound.inspection.validation.gx_catalog import CATALOG
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.ddl import KNOWN_TYPES, read_columns
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import StateSpec
 
 REPOSITORY = Path(__file__).parents[3]
 COLUMNS = {
@@ -236,3 +237,13 @@ def test_each_kind_comes_back_from_json_as_itself() -> None:
     back = ExpectationFile.model_validate_json(file.model_dump_json())
     assert back == file
     assert [type(one) for one in back.expectations] == [GxExpectation, *OWN_KINDS.values()]
+
+
+def test_rows_of_windows_are_not_copied_into_the_quarantine(spec: PipelineSpec, settings: Settings) -> None:
+    path = settings.pipelines.parent / "expectations" / "orders.yaml"
+    one = "{expect: expect_column_values_to_not_be_null, kwargs: {column: order_id}}"
+    path.write_text(f"pipeline: orders\non_failure: quarantine\nexpectations:\n  - {one}\n")
+    state = StateSpec(event_time="at", watermark="1m")
+    assert load_expectations(spec, settings) is not None
+    with pytest.raises(InvalidExpectationsError, match=r":2: on_failure: .*'state'; use alert or stop"):
+        load_expectations(spec.model_copy(update={"state": state, "transform": "transforms.a.b"}), settings)

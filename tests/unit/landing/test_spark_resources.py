@@ -92,6 +92,21 @@ def test_tuning_may_be_changed_and_the_loopback_address_of_one_machine_not(tmp_p
     assert spark_conf(orders(there, conf=conf), there)["spark.driver.host"] == "airflow-1"
 
 
+def test_open_windows_are_kept_by_the_file_system_that_sparks_rocksdb_asks_for(tmp_path: Path) -> None:
+    windows = {
+        "value": {"format": "json", "schema": "at TIMESTAMP"},
+        "transform": "transforms.minutes.per_minute",
+        "state": {"event_time": "at", "watermark": "1m"},
+    }
+    here = settings(tmp_path)
+    run = make_run_spec(PipelineSpec.model_validate({**ORDERS, **windows}), here, Desired(), "orders-g0-abc")
+    other, own = spark_conf(orders(here), here), spark_conf(run, here)
+    assert {name for name in other if name not in own} == {
+        "spark.hadoop.fs.AbstractFileSystem.file.impl",
+        "spark.hadoop.fs.file.impl",
+    }
+
+
 @pytest.mark.parametrize("master", ["local[2]", CLUSTER])
 def test_whatever_lakebound_sets_is_refused_in_yaml_or_may_be_tuned(tmp_path: Path, master: str) -> None:
     (tmp_path / "spark").mkdir()

@@ -15,6 +15,7 @@ from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.field_rules import CarriedOn, Required, carried_on, required_by, requirements_of
 from lakebound.ledger.foreign_changes import ForeignChange
 from lakebound.ledger.sources import SourceVersion
+from lakebound.ledger.windows import WindowPosition, WindowState
 
 COVERAGE = {"orders": TopicOffsets(topic_id="id-1", partitions={0: ((0, 9),)})}
 SAYS: dict[str, Any] = {
@@ -25,6 +26,7 @@ SAYS: dict[str, Any] = {
     "erased": ErasedFile(digest="a" * 64, rows=2),
     "sources": (SourceVersion(hash="0123456789ab", since_ms=1, first_offsets={"orders": {0: 4}}),),
     "schemas": {"shop": {"17": "0123456789abcdef"}},
+    "windows": WindowState(id="w", serial=2, before=WindowPosition(ends={0: 4}), after=WindowPosition(ends={0: 9})),
 }
 """A value for each field that is carried on. A new one needs a line here; by it, going back to the version before is tested."""
 BASE = {"pipeline", "epoch", "commit", "kind", "version", "writer", "requires", "coverage"}
@@ -41,7 +43,7 @@ def entry(kind: EntryKind = "land", **fields: Any) -> Entry:
 
 def test_the_fields_that_are_carried_on_are_these() -> None:
     assert {name for name in Entry.model_fields if any(isinstance(rule, CarriedOn) for rule in rules(name))} == set(SAYS)
-    assert requirements_of(Entry) == {"erased"} and {"erased", "incomplete"} == ledger.KNOWN_REQUIREMENTS
+    assert requirements_of(Entry) == {"erased", "windows"} and {"erased", "incomplete", "windows"} == ledger.KNOWN_REQUIREMENTS
 
 
 @pytest.mark.parametrize("name", SAYS)
@@ -49,7 +51,7 @@ def test_the_fields_that_are_carried_on_are_these() -> None:
 def test_the_next_entry_repeats_what_it_does_not_say_itself(name: str, kind: EntryKind) -> None:
     before = entry(**{name: SAYS[name]})
     silent = Entry.model_fields[name].get_default(call_default_factory=True)
-    decided_by_reset = kind == "reset" and name in ("former", "released")
+    decided_by_reset = kind == "reset" and name in ("former", "released", "windows")
     assert getattr(following(entry(kind), before), name) == (silent if decided_by_reset else SAYS[name])
     assert getattr(following(entry(kind), None), name) == silent
     assert getattr(carried(before), name) == SAYS[name]
@@ -58,7 +60,7 @@ def test_the_next_entry_repeats_what_it_does_not_say_itself(name: str, kind: Ent
 
 @pytest.mark.parametrize("name", sorted(ledger.KNOWN_REQUIREMENTS))
 def test_the_version_before_refuses_what_it_must_know_by_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = encode(entry(erased=SAYS["erased"]) if name == "erased" else entry(requires=(name,)))
+    text = encode(entry(**{name: SAYS[name]}) if name in SAYS else entry(requires=(name,)))
     assert decode(text, "commit 7") is not None
     monkeypatch.setattr(ledger, "KNOWN_REQUIREMENTS", ledger.KNOWN_REQUIREMENTS - {name})
     with pytest.raises(NewerEntryError, match=rf"commit 7 .* needs {name}.*runbook newer-entry"):

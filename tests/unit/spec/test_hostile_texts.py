@@ -148,7 +148,7 @@ def test_no_text_is_without_an_end(settings: Settings, field: str) -> None:
 
 
 def test_the_right_files_of_these_tests_are_not_refused(settings: Settings) -> None:
-    assert [problems_of(settings, body) for body in bodies()] == [[]] * 6
+    assert [problems_of(settings, body) for body in bodies()] == [[]] * 7
     write(settings, RIGHT + "description: |\n  Two lines\n\n  and a paragraph.\n")
     assert load_pipelines(settings).problems == []
 

@@ -145,10 +145,19 @@ def _load(path: Path, spec: PipelineSpec) -> tuple[ExpectationFile, YamlSource]:
         raise InvalidExpectationsError([problem_line(path, Mistake(1, what))]) from None
     if file is not None:
         refused = [Mistake(source.line_of(keys), what, keys) for keys, what in value_refusals(file)]
-        mistakes = [*table_mistakes(file, spec, source), *refused]
+        mistakes = [*table_mistakes(file, spec, source), *refused, *_of_windows(file, spec, source)]
     if file is None or mistakes:
         raise InvalidExpectationsError(_lines(path, mistakes))
     return file, source
+
+
+def _of_windows(file: ExpectationFile, spec: PipelineSpec, source: YamlSource) -> list[Mistake]:
+    """Return the mistake of copies into the quarantine where rows are of windows, which name no record."""
+    if spec.state is None or file.on_failure != "quarantine":
+        return []
+    keys: Keys = ("on_failure",)
+    what = "quarantine copies records, and rows of windows come from many: the pipeline has 'state'; use alert or stop"
+    return [Mistake(source.line_of(keys), what, keys)]
 
 
 def _lines(path: Path, mistakes: Sequence[Mistake]) -> list[str]:

@@ -24,6 +24,7 @@ from lakebound.operations.erase.plan import (
 )
 from lakebound.operations.maintenance.planning_rules import planning_of
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import check_stateless
 from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 from lakebound.tables.erased import check_size, erased_rows
@@ -52,6 +53,7 @@ def prepare(spec: PipelineSpec, places: Places, where: str, below: NextOffsets |
         below: Only rows of offsets below these; None: below what every table has landed by now.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         NothingToEraseError: No row is meant.
         BadConditionError: The condition cannot be evaluated.
         RowsNotInFilesError: A table has files that are not rewritten here.
@@ -60,6 +62,7 @@ def prepare(spec: PipelineSpec, places: Places, where: str, below: NextOffsets |
         RepeatedPositionsError: Rows that are meant cannot be told from others.
         TooManyErasedError: It is too many.
     """
+    check_stateless(spec, "erasure")
     opened = (_held(spec, one, places) for one in spec.tables)
     held = [one for one in opened if one is not None]
     if not held:

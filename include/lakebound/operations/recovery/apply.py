@@ -26,6 +26,7 @@ from lakebound.operations.recovery.takeover import taken_over
 from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import check_stateless
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
@@ -74,8 +75,10 @@ def plan_recovery(spec: PipelineSpec, settings: Settings, action: RepairAction) 
         action: The repair; rewinds are planned elsewhere.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows, and the action goes by the offsets of rows.
         PlanRefusedError: There is nothing to do, or it would do harm.
     """
+    _check_state(spec, action)
     return make_plan(action, collect(spec, settings))
 
 
@@ -95,11 +98,13 @@ def apply_recovery(
         asked_by: Who asked for it; None where that is not known.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows, and the action goes by the offsets of rows.
         PlanChangedError: The facts have changed since; nothing was applied.
         PlanRefusedError: There is no such plan any more, for example because it was applied before; nothing was applied.
         DesiredChangedError: Somebody has changed the desired state since; nothing was applied.
         LakeboundError: What taking the pipeline over, or a commit, raises.
     """
+    _check_state(spec, action)
     places, facts = places_of(settings, spec.warehouse), collect(spec, settings)
     plan = make_plan(action, facts)
     check_hash(plan, approved)
@@ -116,6 +121,12 @@ def apply_recovery(
         raise objection or PlanRefusedError(spec.pipeline, action, "it was not applied")
     _want(ControlFolder(places.home, spec.pipeline, places.state), plan, by)
     return applied
+
+
+def _check_state(spec: PipelineSpec, action: RepairAction) -> None:
+    """Refuse what moves the offsets of a pipeline with state: its open windows would no longer be those of its records."""
+    if action in ("rebase", "accept_loss", "new_incarnation"):
+        check_stateless(spec, action)
 
 
 def _as_of_now(spec: PipelineSpec, places: Places, before: RecoveryFacts) -> RecoveryFacts:

@@ -12,6 +12,7 @@ from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import read_index
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import check_stateless
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
 
@@ -74,11 +75,13 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         reason: Only records that were quarantined for this reason count; None stands for all reasons of the decoder.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         NotReleasableError: The pipeline has target topics or stores.
         NotReplayableError: The reason is none of the decoder's.
         NothingLandedYetError: A table has no ledger yet.
         LakeboundError: What reading a ledger raises.
     """
+    check_stateless(spec, "release from quarantine")
     if others := [one.id for one in spec.other_targets]:
         raise NotReleasableError(spec.pipeline, others)
     if reason is not None and reason not in DECODER_REASONS:

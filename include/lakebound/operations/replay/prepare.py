@@ -21,6 +21,7 @@ from lakebound.operations.replay.take_back import nothing_stands_for
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.source import source_hash
+from lakebound.spec.state import check_stateless
 from lakebound.tables.erased import read_erased
 from lakebound.tables.places import places_of
 from lakebound.tables.table import open_table
@@ -39,9 +40,11 @@ def prepare(
         missing: Only what a deep proof finds missing; then also what a coverage claims without any row.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         NothingLandedYetError: A table has no ledger yet.
         LakeboundError: What ``lakebound.operations.replay.plan.make_plan`` refuses, and what reading ledgers and Kafka raises.
     """
+    check_stateless(spec, "replay")
     broker = KafkaFacts(spec.connection)
     topics = broker.topics(spec.topics)
     first, last = (resolve(bound, topics, _at_time(bound, broker, spec)) for bound in (start, end))

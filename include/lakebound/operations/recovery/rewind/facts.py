@@ -21,6 +21,7 @@ from lakebound.operations.recovery.rewind.choice import (
 )
 from lakebound.operations.recovery.rewind.plan import RewindAction, RewindFacts, RewoundTable, plan_rewind
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import check_stateless
 from lakebound.spec.table import TableSpec
 from lakebound.spec.times import in_utc
 from lakebound.tables.contents import contents_of
@@ -82,12 +83,14 @@ def make_plan(spec: PipelineSpec, places: Places, request: RewindRequest, *, kaf
         kafka: How to ask Kafka; by default, by the pipeline's connection.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         PlanRefusedError: Every plan would lose records.
         VersionGoneError: Maintenance has removed the version.
         TableRestoredError: The table had been restored by hand before that time.
         UnknownTableError: The pipeline has no such table.
         BrokerUnavailableError: Kafka does not answer.
     """
+    check_stateless(spec, "rewind")
     subject = _subject(spec, places, request)
     undoes = None
     if request.to_ms is None:

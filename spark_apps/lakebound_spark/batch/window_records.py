@@ -1,0 +1,203 @@
+"""What a batch of a pipeline with state has read: which records are in open windows, which are late, and how far time has come.
+
+Spark's query forgets late records without a word, so they are found by its own predicate in a job beside it: a window that ends
+at or before the watermark of the batch before is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakebound.ledger.windows import ReadRange
+from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
+from lakebound.spec.times import in_utc
+from lakebound_spark.batch.decode import PROBLEM, Decoder, good_columns, is_bad, is_skipped
+from lakebound_spark.batch.row_writer import KEY_FIELDS
+from lakebound_spark.batch.transform import Transform
+from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
+from lakebound_spark.batch.window_plan import WINDOW, windows_of
+
+LATE, LATE_IN_PART, FAR_AHEAD = "late", "late_in_part", "far_ahead"
+NO_EVENT_TIME, BEFORE_1970 = "no_event_time", "before_1970"
+"""Reasons for which a record goes to quarantine beside those of the decoder."""
+_OWN = "own_problem"
+
+
+@dataclass(frozen=True)
+class WindowRecords:
+    """What a batch has read.
+
+    Attributes:
+        read: Records.
+        bad: Those that the decoder refuses.
+        refused: Topic, partition, offset and problem of those that go to quarantine for their event time.
+        late_in_part: How many of these are in other windows that are still open.
+        skipped: Tombstones that give no row.
+        filtered: Records that come to no window.
+        ranges: Per partition, from where on its records matter, and until when.
+        timestamps_ms: Kafka's earliest and latest.
+    """
+
+    read: int
+    bad: int
+    refused: pa.Table
+    late_in_part: int
+    skipped: int
+    filtered: int
+    ranges: Mapping[int, ReadRange]
+    timestamps_ms: tuple[int, int] | None
+
+    @property
+    def quarantined(self) -> int:
+        """Records that are in no window, and in quarantine."""
+        return self.quarantine_rows - self.late_in_part
+
+    @property
+    def quarantine_rows(self) -> int:
+        """Rows of the quarantine table."""
+        return self.bad + int(self.refused.num_rows)
+
+
+def with_event_times(decoded: DataFrame, spec: PipelineSpec) -> DataFrame:
+    """Return decoded records where those have a problem, too, whose event time would spoil the watermark.
+
+    Args:
+        decoded: As ``Decoder.decode`` returns them.
+        spec: The pipeline.
+    """
+    state = spec.state
+    assert state is not None
+    event, sent = F.col("_parsed").getField(state.event_time), F.col(f"{KAFKA_COLUMN}.timestamp")
+    limit_us = F.unix_micros(sent) + F.lit(state.max_ahead_ms * 1000)
+    ahead = F.concat(
+        F.lit(f"{FAR_AHEAD}\t{state.event_time} is "),
+        F.date_format(event, "yyyy-MM-dd HH:mm:ss"),
+        F.lit(" UTC, more than "),
+        F.lit(state.max_ahead),
+        F.lit(" after Kafka's time of the record, which is "),
+        F.coalesce(F.date_format(sent, "yyyy-MM-dd HH:mm:ss"), F.lit("not known")),
+    )
+    own = (
+        F.when(F.col(PROBLEM).isNotNull(), F.lit(None))
+        .when(event.isNull(), F.lit(f"{NO_EVENT_TIME}\t{state.event_time} is null, so the record belongs to no window"))
+        # Spark's watermark begins there; whether it drops an earlier record depends on how the batches were cut.
+        .when(F.unix_micros(event) < 0, F.lit(f"{BEFORE_1970}\t{state.event_time} is before 1970, where the watermark begins"))
+        .when(sent.isNull() | (F.unix_micros(event) > limit_us), ahead)
+    )
+    return decoded.withColumn(_OWN, own).withColumn(PROBLEM, F.coalesce(F.col(PROBLEM), F.col(_OWN)))
+
+
+def judge_records(
+    records: DataFrame, spec: PipelineSpec, decoder: Decoder, function: Transform, watermark_ms: int
+) -> WindowRecords:
+    """Return what a batch has read.
+
+    Args:
+        records: Kafka's columns, of a batch that is not empty.
+        spec: The pipeline.
+        decoder: Of the records.
+        function: The pipeline's transform.
+        watermark_ms: With which Spark ran the batch before.
+    """
+    decoded = with_event_times(decoder.decode(records), spec).persist()
+    try:
+        seen = _seen(decoded, spec)
+        rows = function(good_columns(decoded).alias(SOURCE_ALIAS))
+        windows = _of_each_record(windows_of(rows), watermark_ms)
+    finally:
+        decoded.unpersist()
+    return _judged(seen, windows, watermark_ms)
+
+
+def _seen(decoded: DataFrame, spec: PipelineSpec) -> pa.Table:
+    assert spec.state is not None
+    event = F.col("_parsed").getField(spec.state.event_time)
+    place = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
+    found: pa.Table = decoded.select(
+        *place,
+        F.col(_OWN).alias("problem"),
+        (is_bad() & F.col(_OWN).isNull()).alias("bad"),
+        is_skipped().alias("skipped"),
+        F.when(F.col(PROBLEM).isNull(), F.unix_millis(event)).alias("event_ms"),
+        F.unix_millis(F.col(f"{KAFKA_COLUMN}.timestamp")).alias("sent_ms"),
+    ).toArrow()
+    return found
+
+
+def _of_each_record(windows: DataFrame, watermark_ms: int) -> pa.Table:
+    # Rounded up: a window that ends within a millisecond is closed by the next one.
+    up = F.expr("INTERVAL '0.000999' SECOND")
+    start, end = (F.unix_millis(F.col(f"{WINDOW}.{name}") + up) for name in ("start", "end"))
+    keys = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
+    found: pa.Table = (
+        windows.select(*keys, start.alias("start_ms"), end.alias("end_ms"))
+        .groupBy(*KEY_FIELDS)
+        .agg(
+            F.countDistinct("end_ms").alias("windows"),
+            F.countDistinct(F.when(F.col("end_ms") <= watermark_ms, F.col("end_ms"))).alias("closed"),
+            F.min("start_ms").alias("start_ms"),
+            F.min("end_ms").alias("first_end_ms"),
+            F.max("end_ms").alias("end_ms"),
+        )
+        .toArrow()
+    )
+    return found
+
+
+def _judged(seen: pa.Table, windows: pa.Table, watermark_ms: int) -> WindowRecords:
+    refused = seen.filter(seen["problem"].is_valid()).select([*KEY_FIELDS, "problem"])
+    late = windows.filter(pc.greater(windows["closed"], 0))
+    in_part = late.filter(pc.less(late["closed"], late["windows"])).num_rows
+    told = [_late(row, watermark_ms) for row in late.to_pylist()]
+    refused = pa.concat_tables(
+        [refused, late.select([*KEY_FIELDS]).append_column("problem", pa.array(told, pa.string())).cast(refused.schema)]
+    ).combine_chunks()
+    bad, skipped = (int(pc.sum(seen[name]).as_py() or 0) for name in ("bad", "skipped"))
+    good = seen.num_rows - bad - skipped - seen["problem"].is_valid().to_numpy().sum()
+    sent = seen["sent_ms"].drop_null()
+    return WindowRecords(
+        read=seen.num_rows,
+        bad=bad,
+        refused=refused,
+        late_in_part=in_part,
+        skipped=skipped,
+        filtered=skipped + int(good) - windows.num_rows,
+        ranges=_ranges(seen, windows),
+        timestamps_ms=(pc.min(sent).as_py(), pc.max(sent).as_py()) if len(sent) else None,
+    )
+
+
+def _ranges(seen: pa.Table, windows: pa.Table) -> dict[int, ReadRange]:
+    """Return per partition from where on records were read that matter, and until when.
+
+    A record that the transform filters is in no window. It matters as long as its own time is after the watermark: it may be
+    the newest one, of which Spark makes the next watermark.
+    """
+    good = seen.filter(seen["event_ms"].is_valid())
+    starts = _by_partition(good["partition"], good["offset"], np.min)
+    until = _by_partition(good["partition"], good["event_ms"], np.max)
+    ends = _by_partition(windows["partition"], windows["end_ms"], np.max)
+    return {p: ReadRange(start, max(until[p] + 1, ends.get(p, 0))) for p, start in starts.items()}
+
+
+def _by_partition(partitions: pa.ChunkedArray, values: pa.ChunkedArray, reduce: Callable[..., Any]) -> dict[int, int]:
+    of_each, numbers = partitions.to_numpy(), values.to_numpy()
+    return {int(one): int(reduce(numbers[of_each == one])) for one in np.unique(of_each)}
+
+
+def _late(row: Mapping[str, Any], watermark_ms: int) -> str:
+    closed, windows = row["closed"], row["windows"]
+    reason = LATE if closed == windows else LATE_IN_PART
+    which = "its window" if windows == 1 else f"{closed} of its {windows} windows, the first of them"
+    return (
+        f"{reason}\t{which} from {in_utc(row['start_ms'])} to {in_utc(row['first_end_ms'])} was closed by the watermark "
+        f"{in_utc(watermark_ms)}"
+    )
