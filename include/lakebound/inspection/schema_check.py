@@ -49,14 +49,20 @@ def _registry_problems(spec: PipelineSpec, settings: Settings) -> Iterator[Place
 
 
 def _column_problems(spec: PipelineSpec, files: SchemaFiles) -> list[PlacedProblem]:
-    """Return what is wrong with the columns of schemas in files, and with all columns together where a registry has none."""
+    """Return what is wrong with the columns of schemas in files, and with all columns together where a registry has none.
+
+    Columns that a pipeline names in `schema:` are Spark's to read: what they leave out of a file does not count.
+    """
     found = []
+    names_columns = {part for part, source in spec.schema_sources.items() if source.value_schema is not None}
     for part, schema in files.items():
+        if part in names_columns:
+            continue
         try:
             schemas_of_file(schema, spec.schema_sources[part].record)
         except UnreadableSchemaError as exc:
             found.append(PlacedProblem(refused_schema(schema.kind, str(exc)), (part,)))
-    if found or not files or len(files) < len(spec.schema_sources):
+    if found or names_columns or not files or len(files) < len(spec.schema_sources):
         return found
     try:
         SchemaBook(spec, files, {}).spec  # noqa: B018

@@ -63,7 +63,8 @@ class ColumnsRefusedError(LakeboundError, is_refusal=True, runbook="schema-chang
         super().__init__(f"pipeline {pipeline!r}: {problem}")
 
 
-_TABLES_CANNOT_FOLLOW = (SchemaChangedError, TransformRefusedError, ColumnsRefusedError)
+_TABLES_CANNOT_FOLLOW = (SchemaChangedError, TransformRefusedError, ColumnsRefusedError, SchemaRefusedError)
+"""The last one also where the newest versions of two subjects differ in the type of a column."""
 
 
 class SchemaBook:

@@ -171,3 +171,16 @@ def test_large_schemas_are_read_and_few_bytes_of_them_are_kept(monkeypatch: pyte
     assert found.problems == {} and found.columns["v"].null_count == 0
     assert 0 < sum(map(len, decoder._conversions)) <= 5_000
     assert decoder.decode(Records([None], [value_of({"v": 1}, {**DATE, "doc": "x" * 10_000})])).problems == {}
+
+
+@pytest.mark.parametrize("payload", [b'{"\xff":1}', b'{"m":{"\xff":"AQ=="}}', b'{"s":{"\xff":1}}', b'{"d":"AQ==","x":"\xff"}'])
+def test_names_that_are_not_utf8_are_a_reason_and_end_nothing(payload: bytes) -> None:
+    money = {"type": "bytes", "name": f"{CONNECTS}Decimal", "parameters": {"scale": "2"}}
+    inner = {"type": "struct", "fields": [field("t", "int64", "Timestamp")]}
+    map_of_money = {"type": "map", "keys": {"type": "string"}, "values": money}
+    fields = [{"field": "d", **money}, {"field": "m", **map_of_money}, {"field": "s", **inner}]
+    decimal = pa.decimal128(10, 2)
+    columns = {"d": decimal, "m": pa.map_(pa.string(), decimal), "s": pa.struct([("t", UTC_TIME)])}
+    good = value_of({"d": "AQ=="}, *fields)
+    found = decoded(columns, good, good.replace(b'{"d": "AQ=="}', payload))
+    assert {at: problem.reason for at, problem in found.problems.items()} == {1: "not_utf8"}

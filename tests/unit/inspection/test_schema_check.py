@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ def test_columns_of_one_name_are_told(settings: Settings) -> None:
 @pytest.mark.usefixtures("schemas")
 def test_what_is_right_is_valid(settings: Settings) -> None:
     value = {"format": "avro", "schema_file": "order.avsc", "record": "shop.Order"}
+    assert checked(settings, "--static", value=value, code=0) == []
+
+
+@pytest.mark.parametrize("fields", [("id",), ("id", "at")])
+def test_columns_that_the_pipeline_names_are_left_to_spark(settings: Settings, schemas: Path, fields: tuple[str, ...]) -> None:
+    """Also where the file has a field that no column can hold, and that the pipeline leaves out."""
+    kinds = {"id": "long", "at": {"type": "long", "logicalType": "timestamp-nanos"}}
+    body = {"type": "record", "name": "Order", "fields": [{"name": name, "type": kinds[name]} for name in fields]}
+    (schemas / "named.avsc").write_text(json.dumps(body))
+    value = {"format": "avro", "schema_file": "named.avsc", "schema": "id BIGINT"}
     assert checked(settings, "--static", value=value, code=0) == []
 
 

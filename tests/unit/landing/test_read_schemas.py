@@ -334,6 +334,31 @@ def test_of_two_topics_only_the_one_at_fault_goes_back() -> None:
     assert [*book.passed_over["value"]] == [12]
 
 
+@pytest.mark.parametrize("name", ["t", "A"])
+def test_new_versions_of_two_topics_that_do_not_go_together_end_nothing(name: str) -> None:
+    """They differ in the type of a column, or in the case of its name: one subject goes back by a version."""
+    text = json.dumps(
+        {"type": "record", "name": "Order", "fields": [{"name": "a", "type": "long"}, {"name": name, "type": "string"}]}
+    )
+    later = SchemaText("avro", text if name == "t" else text.replace('{"name": "a", "type": "long"}, ', ""))
+
+    class TwoSubjects(Subjects):
+        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+            of_returns = [Version(1, (11,), avro("a")), Version(2, (12,), avro("a", "t"))][: len(self.schemas)]
+            return {**super().versions(["orders-value"]), "returns-value": of_returns}
+
+    subjects = TwoSubjects([avro("a")])
+    book = SchemaBook(pipeline(topics=("orders", "returns")), {}, {"value": subjects}, learns=True)
+    assert book.followed(tables_with(without="")) == ["a"]
+    book.look()
+    subjects.schemas.append(later)
+    book.look()
+    assert book.has_newer
+    assert "a" in book.followed(tables_with(without=""))
+    assert len(book.passed_over["value"]) == 1
+    assert not book.has_newer, "the query would end once more"
+
+
 def test_a_bounded_job_asks_for_nothing_later() -> None:
     value = SchemaBook(pipeline(), {}, {"value": Subjects([avro("a")])}).spec.value
     assert isinstance(value, SchemaValueSpec)

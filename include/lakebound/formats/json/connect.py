@@ -196,7 +196,7 @@ def _read(decode: Callable[[bytes], Any], value: bytes) -> Any:
     """Return what is inside of a value; None where it is something else: whoever decodes it then says what is wrong."""
     try:
         return decode(value)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
