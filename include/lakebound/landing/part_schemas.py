@@ -33,8 +33,12 @@ MOST_IN_VAIN = 20
 class Subjects(Protocol):
     """What has the versions of subjects: a registry, and what is kept of it."""
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, Sequence[Version]]:
-        """Return all versions of subjects, deleted ones too; as far as they are kept while the registry is away.
+    def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, Sequence[Version]]:
+        """Return all versions of subjects, deleted ones too.
+
+        Args:
+            subjects: Their names.
+            or_kept: Whether those that are kept do while the registry is away.
 
         Raises:
             LakeboundError: There is no such subject, or the registry is away and nothing of it is kept.
@@ -91,7 +95,7 @@ class PartSchemas:
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: Mapping[SchemaId, str] = {}
         self._deleted: dict[str, dict[SchemaId, SchemaText]] = {}
-        self._further_names: dict[SchemaText, tuple[SchemaId, ...]] = {}
+        self._further_names: dict[str, tuple[SchemaId, ...]] = {}
         self._strange: dict[SchemaId, str] = {}
         self._in_vain, self._strange_since, self._clock = 0, clock(), clock
         self._sign: object = None
@@ -189,7 +193,8 @@ class PartSchemas:
         if self._subjects is None or not ids:
             return
         with self._asking:  # Not with the other lock: a slow registry would keep what is known from being read.
-            versions = self._subjects.versions(self._names)
+            # Those that are kept may lack the very one that a record names.
+            versions = self._subjects.versions(self._names, or_kept=False)
             with self._lock:
                 self._versions = versions
                 known = {one for every in self._all_versions().values() for version in every for one in version.ids}
@@ -211,19 +216,19 @@ class PartSchemas:
             used: By which ids the pipeline has read a schema of each subject before.
         """
         versions = (version for every in self._all_versions().values() for version in every)
-        same = {version.schema for version in versions if version.schema is not None}
+        same = {version.schema.fingerprint for version in versions if version.schema is not None}
         before = {one: schema for schemas in used.values() for one, schema in schemas.items()}
         for one, schema in found.items():
-            if one in before and schema != before[one] and not isinstance(schema, str):
+            if one in before and not isinstance(schema, str) and schema.fingerprint != before[one].fingerprint:
                 registry = self.source.registry or ""
                 self._strange[one] = str(ReusedSchemaIdError(registry, one, before[one].fingerprint, schema.fingerprint))
             elif one in before:
                 for subject, schemas in used.items():
                     if one in schemas:
                         self._deleted.setdefault(subject, {})[one] = schemas[one]
-            elif not isinstance(schema, str) and schema in same:
+            elif not isinstance(schema, str) and schema.fingerprint in same:
                 # Such as a GUID. Kept beside the versions, which are read anew each time.
-                self._further_names[schema] = (*self._further_names.get(schema, ()), one)
+                self._further_names[schema.fingerprint] = (*self._further_names.get(schema.fingerprint, ()), one)
             else:
                 subjects = " and ".join(sorted(self._names))
                 self._strange[one] = schema if isinstance(schema, str) else f"it is no version of subject {subjects}"
@@ -247,7 +252,7 @@ class PartSchemas:
         """
         return {
             subject: [
-                self._with_all_names(version)
+                self._told(version)
                 for version in (
                     *(Version(0, (one,), schema) for one, schema in self._deleted.get(subject, {}).items()),
                     *versions,
@@ -256,8 +261,14 @@ class PartSchemas:
             for subject, versions in self._versions.items()
         }
 
-    def _with_all_names(self, version: Version) -> Version:
-        further = self._further_names.get(version.schema, ()) if version.schema is not None else ()
+    def _told(self, version: Version) -> Version:
+        """Return a version with all names that records have for it; one of another format is not read."""
+        schema, kind = version.schema, self.source.format
+        if schema is None:
+            return version
+        if schema.kind != kind and version.problem is None:
+            version = replace(version, problem=f"it is a schema of {schema.kind}, and the pipeline says `format: {kind}`")
+        further = self._further_names.get(schema.fingerprint, ())
         return replace(version, ids=tuple(dict.fromkeys((*version.ids, *further)))) if further else version
 
     def newest(self) -> list[Newest]:

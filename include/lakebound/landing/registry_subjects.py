@@ -53,14 +53,18 @@ class RegistrySubjects:
         self._finder = SchemaFinder(self._client)
         self._control = control
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, Sequence[Version]]:
+    def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, Sequence[Version]]:
         """Return all versions of subjects.
 
         While the registry is away, or has a subject no more, they are those that the pipeline has used.
 
+        Args:
+            subjects: Their names.
+            or_kept: Whether those that are kept do while the registry is away.
+
         Raises:
             NoSuchSubjectError: The registry does not have one, and nothing of it is kept.
-            RegistryUnavailableError: It is away, and nothing of a subject is kept.
+            RegistryUnavailableError: It is away, and nothing of a subject is kept, or that does not do.
             LakeboundError: It refuses.
         """
         kept, ends = self._kept(), time.monotonic() + _VERSIONS_SECONDS
@@ -68,7 +72,7 @@ class RegistrySubjects:
             found = {subject: self._versions(subject, kept, ends) for subject in subjects}
         except RegistryUnavailableError as exc:
             found = {subject: _numbered(kept.of(subject)) for subject in subjects}
-            if not all(found.values()):
+            if not or_kept or not all(found.values()):
                 raise
             log.warning("schemas are read as they were last used: %s", redacted(exc))
             return found
@@ -81,7 +85,13 @@ class RegistrySubjects:
         Raises:
             LakeboundError: The registry is away, or refuses.
         """
-        return [(self._client.versions(one, deleted=True), self._client.version(one, deleted=True)) for one in subjects]
+        return [(self._client.versions(one, deleted=True), self._newest(one)) for one in subjects]
+
+    def _newest(self, subject: str) -> object:
+        try:
+            return self._client.version(subject, deleted=True)
+        except UnusableSchemaError as exc:
+            return str(exc)
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         """Return which changes of its schemas each subject allows, such as BACKWARD, as far as the registry tells.

@@ -53,7 +53,7 @@ class Subjects:
     others: dict[SchemaId, SchemaText] = field(default_factory=dict)
     asked: list[SchemaId] = field(default_factory=list)
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+    def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
         versions = [Version(number, (self.first_id + number - 1,), one) for number, one in enumerate(self.schemas, 1)]
         return dict.fromkeys(subjects, versions)
 
@@ -132,7 +132,7 @@ def test_a_look_whose_versions_are_those_that_are_kept_looks_again(is_first: boo
     class Kept(Subjects):
         kept: list[SchemaText] | None = None
 
-        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+        def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
             return super().versions(subjects) if self.kept is None else Subjects(self.kept).versions(subjects)
 
         def sign(self, subjects: Collection[str]) -> object:
@@ -182,6 +182,21 @@ def test_a_schema_of_another_subject_is_none_of_this_pipeline() -> None:
     assert isinstance(value, SchemaValueSpec)
     assert value.read.known is not None
     assert guid in dict(value.read.known.writers)
+
+
+def test_a_schema_that_is_laid_out_with_other_blanks_is_the_same() -> None:
+    guid = "d9b6a9c4-5f7b-4a4e-8e6b-2d6a4f7f3a11"
+    other = SchemaText("avro", json.dumps(json.loads(avro("a").text), indent=2))
+    book = SchemaBook(pipeline(), {}, {"value": Subjects([avro("a")], 1, {guid: other})}, learns=True)
+    ask_for(book, {"value": {guid}})
+    assert refused(book) == {}
+
+
+def test_versions_of_another_format_are_passed_over() -> None:
+    other = SchemaText("json_schema", json.dumps({"type": "object", "properties": {"z": {"type": "integer"}}}))
+    book = SchemaBook(pipeline(), {}, {"value": Subjects([avro("a"), other])}, learns=True)
+    assert columns(book) == ["a"]
+    assert refused(book) == {2: "it is a schema of json_schema, and the pipeline says `format: avro`"}
 
 
 def test_two_versions_that_records_name_by_guids_are_read_side_by_side() -> None:
@@ -323,7 +338,7 @@ def test_a_version_whose_field_has_the_name_of_a_key_s_column_is_passed_over() -
 
 def test_of_two_topics_only_the_one_at_fault_goes_back() -> None:
     class TwoSubjects(Subjects):
-        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+        def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
             assert list(subjects) == ["orders-value", "returns-value"]
             of_returns = [Version(1, (11,), avro("a", "r")), Version(2, (12,), avro("a", "s"))]
             return {**super().versions(["orders-value"]), "returns-value": of_returns}
@@ -343,7 +358,7 @@ def test_new_versions_of_two_topics_that_do_not_go_together_end_nothing(name: st
     later = SchemaText("avro", text if name == "t" else text.replace('{"name": "a", "type": "long"}, ', ""))
 
     class TwoSubjects(Subjects):
-        def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+        def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
             of_returns = [Version(1, (11,), avro("a")), Version(2, (12,), avro("a", "t"))][: len(self.schemas)]
             return {**super().versions(["orders-value"]), "returns-value": of_returns}
 
@@ -400,7 +415,7 @@ class AwayForAWhile(Subjects):
 
     error: LakeboundError | None = None
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+    def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
         if self.error is not None:
             raise self.error
         return super().versions(subjects)
@@ -413,10 +428,10 @@ def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pyte
     assert columns(book) == ["a"]
     asked, answer, ask = Event(), Event(), getattr(subjects, question)
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **named: Any) -> Any:
         asked.set()
         assert answer.wait(30 * STRETCH)
-        return ask(*arguments)
+        return ask(*arguments, **named)
 
     monkeypatch.setattr(subjects, question, slow)
     with ThreadPoolExecutor(2) as pool:

@@ -268,3 +268,49 @@ def test_where_all_versions_are_deleted_the_newest_of_them_is_read(registry: Reg
     registry.schemas[12], registry.deleted = text_order(), {1, 2}
     columns, read, _ = known(book_of(registry, control))
     assert (columns, read) == (["a", "slip"], {12})
+
+
+def test_versions_that_are_kept_say_of_no_record_that_its_schema_is_of_none(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the registry does not answer a request for versions, and then knows the schema that a record names."""
+    book = book_of(registry, control)
+    assert known(book) == (["a", "b"], {11, 12}, {})
+    registry.versions[3], registry.schemas[13] = 13, order("a", "b", "c")
+    say = registry.say
+    monkeypatch.setattr(registry, "say", lambda seen: HANG_UP if "/versions" in seen.path else say(seen))
+    with running(registry):
+        again = book_of(registry, control)
+        assert known(again) == (["a", "b"], {11, 12}, {})
+        with pytest.raises(RegistryUnavailableError):
+            ask_for(again, {"value": {13}})
+        assert known(again)[2] == {}
+        monkeypatch.undo()
+    with running(registry):
+        later = book_of(registry, control)
+        ask_for(later, {"value": {13}})
+        assert known(later) == (["a", "b", "c"], {11, 12, 13}, {})
+
+
+def test_a_newest_version_that_cannot_be_used_ends_no_look(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = book_of(registry, control)
+    assert known(book)[0] == ["a", "b"]
+    registry.versions[3], registry.schemas[13] = 13, order("c")
+    say = registry.say
+
+    def refuses(seen: Seen) -> Said:
+        rules = {"encodingRules": [{"name": "all", "type": "ENCRYPT_PAYLOAD"}]}
+        if seen.path.partition("?")[0].endswith(("/latest", "/3")):
+            return said({"subject": SUBJECT, "version": 3, "id": 13, "schema": order("c"), "ruleSet": rules})
+        return say(seen)
+
+    monkeypatch.setattr(registry, "say", refuses)
+    with running(registry):
+        book = book_of(registry, control)
+        assert known(book)[:2] == (["a", "b"], {11, 12})
+        book.look()
+        book.look()
+        assert not book.has_newer
+        assert [one.part for one in book.in_use()] == ["value"]

@@ -42,7 +42,7 @@ class Subjects:
     def __init__(self) -> None:
         self.schemas, self.looks = [avro("a")], 0
 
-    def versions(self, subjects: Collection[str]) -> Mapping[str, list[Version]]:
+    def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
         return {"orders-value": [Version(number, (number,), one) for number, one in enumerate(self.schemas, 1)]}
 
     def sign(self, subjects: Collection[str]) -> object:
