@@ -106,15 +106,11 @@ class LandingStream:
         self._begin(start)
         self._rounds = Rounds(self._run, self._lander)
         make_private_folder(checkpoint.parent)
-        interval_seconds = parse_freshness(self._run.freshness)
         writer = read_stream(self._session, self._run.spec, start).writeStream.foreachBatch(
             partial(self._on_batch, self._ending)
         )
-        writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)
-        if interval_seconds is None:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
+        writer = self._named(writer, checkpoint)
+        if parse_freshness(self._run.freshness) is not None:
             writer = writer.options(**PROGRESS_IN_MEMORY)
         self._run_query(writer)
 
@@ -131,8 +127,17 @@ class LandingStream:
         self._held = {}
         self._told.hold()
 
+    def _named(self, writer: DataStreamWriter, checkpoint: Path) -> DataStreamWriter:
+        """Return the writer with the pipeline's name, and the query's folder."""
+        return writer.option("checkpointLocation", f"file://{checkpoint}").queryName(self._run.spec.pipeline)
+
     def _run_query(self, writer: DataStreamWriter) -> None:
-        """Start the query, and return when it ended gracefully."""
+        """Start the query as often as the freshness says, and return when it ended gracefully."""
+        interval_seconds = parse_freshness(self._run.freshness)
+        if interval_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
         query = writer.start()
         self._query.set_result(query)
         self._told.begin(self._position)

@@ -26,7 +26,6 @@ from lakebound.ledger.windows import (
     plan_windows,
     start_with,
 )
-from lakebound.spec.pipeline import parse_freshness
 from lakebound.spec.times import in_utc
 from lakebound_spark.batch.decode import good_columns
 from lakebound_spark.batch.records import Records
@@ -144,11 +143,7 @@ class WindowStream(LandingStream):
         decoded = assembly.decoder.decode(read_stream(self._session, spec, begins))
         records = with_watermark(good_columns(with_event_times(decoded, spec)), spec).alias(SOURCE_ALIAS)
         writer = assembly.planned.transform(records).writeStream.outputMode("append").foreachBatch(each)  # type: ignore[arg-type]
-        writer = writer.option("checkpointLocation", f"file://{checkpoint}").queryName(spec.pipeline)
-        interval_seconds = parse_freshness(self._run.freshness)
-        if interval_seconds is None:
-            return writer if each is _discard else writer.trigger(availableNow=True)
-        return writer if each is _discard else writer.trigger(processingTime=f"{round(interval_seconds * 1000)} milliseconds")
+        return self._named(writer, checkpoint)
 
     def _on_windows(self, ending: Event, rows: DataFrame, number: int) -> None:
         """Land a batch: the windows that it closes, and its late records.

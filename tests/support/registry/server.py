@@ -7,6 +7,7 @@ import os
 import urllib.error
 import urllib.request
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ _START_SECONDS = 120.0
 _ANSWER_SECONDS, _TRIES = 20.0, 4
 """This registry sometimes never answers a request, while all of its threads wait for one: then it is asked again."""
 _API = "apis/ccompat/v7"
+
+
+def _answer_to(request: urllib.request.Request) -> Any:
+    with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+        return json.load(answer)
 
 
 class SchemaRegistry:
@@ -69,14 +75,10 @@ class SchemaRegistry:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/{path}", content, method=method)
         request.add_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-        for left in reversed(range(_TRIES)):
-            try:
-                with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-                    return json.load(answer)
-            except TimeoutError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
+        for _ in range(_TRIES - 1):
+            with suppress(TimeoutError):
+                return _answer_to(request)
+        return _answer_to(request)
 
     def stop(self) -> None:
         """End it."""
