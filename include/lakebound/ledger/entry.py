@@ -32,7 +32,7 @@ INCOMPLETE = "incomplete"
 ENTRY_KEY = "lakebound"
 """Key of the JSON inside Delta's userMetadata, and name of the Iceberg snapshot property."""
 
-EntryKind = Literal["genesis", "open", "land", "replay", "release", "recall", "erase", "skip", "reset", "carry"]
+EntryKind = Literal["genesis", "open", "land", "replay", "release", "recall", "erase", "redo", "skip", "reset", "carry"]
 DECIDE_ANEW: tuple[EntryKind, ...] = ("release", "recall")
 """Kinds whose commits add to no coverage, and name offsets of it in ``releases``."""
 
@@ -136,8 +136,12 @@ class Entry(FrozenRecord):
     )
     carries: str | None = Field(default=None, description="Of a carry: id of the commit whose entry it repeats.")
     erased: Annotated[ErasedFile | None, CarriedOn(), Required("erased")] = None
-    erases: int = Field(default=0, ge=0, description="Of an erase: how many rows this commit takes out of the table.")
-    decision: str | None = Field(default=None, description="Of an erase: the hash of its plan.")
+    erases: int = Field(default=0, ge=0, description="Of an erase or a redo: how many rows this commit takes out of the table.")
+    redoes: Annotated[Offsets, Required("redo")] = Field(
+        default_factory=dict,
+        description="Of a redo: covered offsets all of whose rows leave with this commit, in which their new rows come.",
+    )
+    decision: str | None = Field(default=None, description="Of an erase or a redo: the hash of its plan.")
     delivery: Literal["at_least_once"] | None = Field(
         default=None,
         description="Of a topic in real time: rows are sent before the entry that counts them, so a row of the time after the "

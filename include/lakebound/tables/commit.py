@@ -39,6 +39,9 @@ _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 _log = structlog.get_logger(__name__)
 
+_LAND_ELSEWHERE: tuple[ledger.EntryKind, ...] = ("open", "land", "carry")
+"""Kinds whose commits bring no row of an offset that was covered before."""
+
 Commit = Callable[[Entry], str]
 """Commits something to a table, with an entry, and returns the version."""
 
@@ -236,6 +239,7 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     if overlap:
         raise BatchOverlapError(table.spec.id, overlap)
     _check_releases(table, view, draft)
+    _check_redoes(table, view, draft)
     coverage = ledger.add(view.coverage, draft.range)
     return entry.model_copy(update={"coverage": coverage, "released": view.released + ledger.count(draft.releases)})
 
@@ -245,6 +249,21 @@ def _check_goes_on(table: LandingTarget, before: LedgerView, view: LedgerView, d
     _check_holds(table, before.coverage, view, draft)
     if draft.kind in ledger.DECIDE_ANEW and view.released != before.released:
         raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
+    if draft.kind == "redo":
+        _check_only_landed(table, before)
+
+
+def _check_only_landed(table: LandingTarget, before: LedgerView) -> None:
+    """Raise when since a version more was committed than new offsets and the same rows in other files.
+
+    A release or another redo may have brought rows of the offsets that are redone, and no file that goes need hold them.
+    """
+    for committed in table.entries():
+        if committed.version == before.version:
+            return
+        if committed.entry.kind not in _LAND_ELSEWHERE:
+            raise StalePreparedError(table.spec.id, f"a {committed.entry.kind} was committed meanwhile")
+    raise StalePreparedError(table.spec.id, f"its history no longer reaches back to version {before.version}")
 
 
 def _check_holds(table: LandingTarget, held: ledger.Offsets, view: LedgerView, draft: Entry) -> None:
@@ -260,6 +279,13 @@ def _check_releases(table: LandingTarget, view: LedgerView, draft: Entry) -> Non
     uncovered = ledger.count(ledger.missing(draft.releases, view.coverage))
     if uncovered or any(view.coverage[topic].topic_id != known for topic, known in ids.items()):
         raise ReleaseOvertakenError(table.spec.id, "the table does not cover all of these offsets")
+
+
+def _check_redoes(table: LandingTarget, view: LedgerView, draft: Entry) -> None:
+    """Raise when a redo names an offset that the table does not cover: its new rows would land once more."""
+    uncovered = ledger.count(ledger.missing(draft.redoes, view.coverage))
+    if uncovered or any(view.coverage[topic].topic_id != held.topic_id for topic, held in draft.redoes.items()):
+        raise StalePreparedError(table.spec.id, "it does not cover all offsets that are to be redone")
 
 
 def _reread(table: LandingTarget, draft: Entry, attempts: int, patience_seconds: float) -> LedgerView:

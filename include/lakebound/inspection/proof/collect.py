@@ -272,7 +272,7 @@ def _said_since(table: Proved, version: str) -> tuple[Offsets, tuple[Offsets, ..
             if committed.version == version:
                 return coverage, tuple(releases)
             releases.append(committed.entry.releases)
-            if committed.entry.kind in ("reset", "erase"):
+            if committed.entry.kind in ("reset", "erase", "redo"):
                 return None
     except LakeboundError:
         # Whatever it is, reading everything again will say it.

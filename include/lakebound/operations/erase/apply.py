@@ -22,7 +22,7 @@ from lakebound.operations.recovery.plan import PlanChangedError
 from lakebound.redaction import TOLD_TO_ITS_CALLER, redacted
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.commit import Waits, commit_entry
-from lakebound.tables.erased import read_erased, write_erased
+from lakebound.tables.erased import are_among, read_erased, write_erased
 from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.places import Places
 from lakebound.tables.prepared import StalePreparedError
@@ -119,7 +119,7 @@ def _erase(spec: PipelineSpec, table: Table, places: Places, plan: ErasePlan, tu
         time.sleep(seconds)
 
     try:
-        copies.write(hits, plan.erased)
+        copies.write(hits, partial(are_among, rows=plan.erased))
         return commit_entry(
             table,
             view,

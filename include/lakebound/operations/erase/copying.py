@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +21,9 @@ from lakebound.tables.erased import are_among
 from lakebound.tables.erasing import ErasesRows, LiveDataFile, RowsNotInFilesError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.table import KAFKA_TYPE, DataFile
+
+Goes = Callable[[pa.Table], npt.NDArray[np.bool_]]
+"""Says of rows, by where they are from (``Table.scan_kafka``), which leave the table."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,12 @@ class Copies:
         self._name = f"erased-{uuid.uuid4().hex}"
         self.files: list[DataFile] = []
 
-    def write(self, hits: Sequence[Hit], rows: ErasedRows) -> None:
+    def write(self, hits: Sequence[Hit], go: Goes) -> None:
         """Write the copy of each file of which any row stays; they are then where they belong.
+
+        Args:
+            hits: The files.
+            go: Says of rows, by where they are from, which do not stay.
 
         Raises:
             CommitRefusedError: A file was removed meanwhile.
@@ -104,7 +113,7 @@ class Copies:
         try:
             for number, hit in enumerate(hits):
                 if hit.stay:
-                    self.files.append(self._copy(hit.file, rows, self._layout.folder / f"{self._name}-{number:05d}.parquet"))
+                    self.files.append(self._copy(hit.file, go, self._layout.folder / f"{self._name}-{number:05d}.parquet"))
             wait_stored(self.files)
         except FileNotFoundError as exc:
             raise CommitRefusedError(self._layout.table, f"a file was removed while it was copied ({exc})") from exc
@@ -114,15 +123,15 @@ class Copies:
         delete_all(file.path for file in self.files)
         self.files = []
 
-    def _copy(self, file: LiveDataFile, rows: ErasedRows, to: Location) -> DataFile:
-        parts = _staying(self._table.rows_of(file), rows)
+    def _copy(self, file: LiveDataFile, go: Goes, to: Location) -> DataFile:
+        parts = _staying(self._table.rows_of(file), go)
         first = next(parts)
         return write_copy(to, file.partition, first.schema, chain([first], parts), spec_id=file.spec_id)
 
 
-def _staying(parts: Iterable[pa.Table], rows: ErasedRows) -> Iterator[pa.Table]:
+def _staying(parts: Iterable[pa.Table], go: Goes) -> Iterator[pa.Table]:
     for part in parts:
-        kept = part.filter(pa.array(~are_among(_origins(part), rows)))
+        kept = part.filter(pa.array(~go(_origins(part))))
         if kept.num_rows:
             yield kept
 

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebound.inspection.proof.history import spans_of
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.operations.erase.copying import check_replaceable, overlaps, read_origins
-from lakebound.tables.erasing import ErasesRows, LiveDataFile
+from lakebound.operations.erase.copying import Hit, check_replaceable, overlaps, read_origins
+from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.reconstruction import FileRange
 
 
@@ -42,21 +44,30 @@ def held_rows(table: ErasesRows, wanted: Offsets) -> HeldRows:
     Raises:
         RowsNotInFilesError: One of the files cannot be replaced.
     """
-    spans = {
-        (topic, held.topic_id, partition): intervals
-        for topic, held in wanted.items()
-        for partition, intervals in held.partitions.items()
-        if intervals
-    }
-    rows, holding = 0, list[LiveDataFile]()
+    hits = find_rows(table, spans_of(wanted))
+    return HeldRows(sum(hit.going.num_rows for hit in hits), len(hits), sum(hit.file.size_bytes for hit in hits))
+
+
+def find_rows(table: ErasesRows, spans: Mapping[TopicIdPartition, Intervals]) -> list[Hit]:
+    """Return the files of a table, as of its last ``read_ledger``, that hold rows of the offsets.
+
+    Args:
+        table: The table.
+        spans: Merged intervals, each with at least one offset.
+
+    Raises:
+        RowsNotInFilesError: One of the files cannot be replaced.
+    """
+    hits = []
     for file in table.live_data_files():
         if not any(_may_hold(file.range, partition, intervals) for (_, _, partition), intervals in spans.items()):
             continue
-        if own := count_rows(read_origins(file), spans):
-            rows += own
-            holding.append(file)
-    check_replaceable(table.spec.id, holding)
-    return HeldRows(rows, len(holding), sum(file.size_bytes for file in holding))
+        kafka = read_origins(file)
+        going = kafka.filter(pa.array(rows_among(kafka, spans)))
+        if going.num_rows:
+            hits.append(Hit(file, going, kafka.num_rows - going.num_rows))
+    check_replaceable(table.spec.id, [hit.file for hit in hits])
+    return hits
 
 
 def count_rows(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> int:
@@ -66,13 +77,19 @@ def count_rows(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> 
         kafka: Where rows are from, as ``Table.scan_kafka`` gives it.
         spans: Merged intervals, each with at least one offset.
     """
-    found = 0
+    return int(np.count_nonzero(rows_among(kafka, spans)))
+
+
+def rows_among(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> npt.NDArray[np.bool_]:
+    """Return which rows are of the offsets; see ``count_rows``."""
+    found = np.zeros(kafka.num_rows, dtype=bool)
+    offsets = pc.fill_null(kafka["offset"], -1).to_numpy()
     for (topic, topic_id, partition), intervals in spans.items():
         of_topic = pc.and_(pc.equal(kafka["topic"], topic), pc.equal(kafka["topic_id"], topic_id))
-        own = kafka.filter(pc.and_(of_topic, pc.equal(kafka["partition"], partition)))["offset"]
+        own = pc.fill_null(pc.and_(of_topic, pc.equal(kafka["partition"], partition)), False).to_numpy()
         edges = np.array(intervals, dtype=np.int64).ravel()
         # Between a start and its end there is an odd number of edges to the left.
-        found += int(np.count_nonzero(np.searchsorted(edges, own.drop_null().to_numpy(), side="right") % 2))
+        found |= own & (np.searchsorted(edges, offsets, side="right") % 2 == 1)
     return found
 
 

@@ -246,7 +246,7 @@ class DeltaLakeTable:
         prepared = DeltaReplacement(
             version=self._tip.version,
             digest=self._tip.digest.hex(),
-            operation="DELETE",
+            operation="DELETE" if entry.kind == "erase" else "WRITE",
             changes_data=True,
             metrics={"numRemovedFiles": len(removed), "numAddedFiles": len(files), "numDeletedRows": entry.erases},
             removed=tuple(RemovedFile(path=f.name, size_bytes=f.size_bytes, partition=f.partition) for f in removed),

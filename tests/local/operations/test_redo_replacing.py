@@ -1,0 +1,124 @@
+"""A chunk of a redo in real tables of both formats: its rows are replaced in one commit, and all others stay."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import pytest
+from tests.oracle import read_delta, read_iceberg
+from tests.support.tables.local_tables import PIPELINE, offsets, rows
+from tests.support.tables.rewinding import World, world_fixture  # noqa: F401
+
+from lakebound.inspection.proof.history import spans_of
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.operations.redo.replacing import NewRows, RowsWithoutRecordError, replace_rows
+from lakebound.spec.table import TableSpec
+from lakebound.tables.commit import WAITS, Committed
+from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.prepared import StalePreparedError
+from lakebound.tables.table import open_table
+
+
+def shown(world: World, table: TableSpec) -> dict[int, str]:
+    """Return the city of each id, as plain readers see them; each id once."""
+    if table.format == "delta":
+        found = read_delta(world.at.folder(table).address)
+    else:
+        found = read_iceberg(world.at.iceberg_warehouse / "catalog.db", table.namespace, table.short_name)
+    ids = found["id"].to_pylist()
+    assert len(ids) == len(set(ids))
+    return dict(zip(ids, found["city"].to_pylist(), strict=True))
+
+
+def made(start: int, end: int, city: str) -> pa.Table:
+    found = rows(start, end)
+    return found.set_column(found.column_names.index("city"), "city", pa.array([city] * (end - start)))
+
+
+def redo(world: World, table: TableSpec, start: int, end: int, city: str, read: tuple[int, int] | None = None) -> Committed:
+    opened = open_table(table, world.at)
+    view = opened.read_ledger()
+    files = write_data_files(made(start, end, city), opened.layout(), f"redo-{new_commit_id()}")
+    draft = Entry(
+        kind="redo",
+        pipeline=PIPELINE,
+        epoch=view.epoch,
+        commit=new_commit_id(),
+        redoes=offsets(start, end),
+        read=end - start,
+        landed=end - start,
+        rows=end - start,
+    )
+    new = NewRows(draft, files, spans_of(offsets(*(read or (start, end)))))
+    return replace_rows(opened, view, new, attempts=5, waits=WAITS)
+
+
+def test_any_ranges_one_after_another_leave_each_row_as_the_last_one_made_it(world: World) -> None:
+    choice = random.Random(54)
+    for start in (0, 10, 20, 30):
+        world.land(start, start + 10)
+    for table in world.spec.tables:
+        expected = shown(world, table)
+        coverage = open_table(table, world.at).read_ledger().coverage
+        for number in range(6):
+            start, end = sorted(choice.sample(range(41), 2))
+            done = redo(world, table, start, end, f"redone {number}")
+            expected |= dict.fromkeys(range(start, end), f"redone {number}")
+            assert shown(world, table) == expected
+            assert (done.entry.erases, done.entry.coverage) == (end - start, coverage)
+
+
+def test_no_row_leaves_of_which_no_record_was_read(world: World) -> None:
+    world.land(0, 10)
+    for table in world.spec.tables:
+        before = shown(world, table)
+        with pytest.raises(RowsWithoutRecordError, match=r"1 rows .* orders/0@9"):
+            redo(world, table, 4, 10, "redone", read=(4, 9))
+        assert shown(world, table) == before
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, world: World, table: TableSpec, work: Callable[[], object]) -> list[bool]:
+    """Have something happen once, just before a commit takes rows out; return what says that it did."""
+    kind = type(open_table(table, world.at))
+    take_out, happened = kind.take_out, list[bool]()  # type: ignore[attr-defined]
+
+    def late(self: object, *arguments: object) -> object:
+        if not happened:
+            happened.append(True)
+            work()
+        return take_out(self, *arguments)
+
+    monkeypatch.setattr(kind, "take_out", late)
+    return happened
+
+
+def test_an_append_between_reading_and_commit_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.land(0, 10)
+    for table in world.spec.tables:
+        happened = meanwhile(monkeypatch, world, table, partial(world.land, 10, 20, tables=[table]))
+        redo(world, table, 3, 7, "redone")
+        assert happened
+        found = shown(world, table)
+        assert sorted(found) == list(range(20)) and {i for i, city in found.items() if city == "redone"} == set(range(3, 7))
+
+
+@pytest.mark.parametrize("had_rows", [True, False])
+def test_of_two_redos_at_once_the_second_makes_its_plan_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch, had_rows: bool
+) -> None:
+    world.land(0, 10)
+    if had_rows:
+        world.land(10, 20)
+    else:
+        world.cover(offsets(10, 20))
+    for table in world.spec.tables:
+        happened = meanwhile(monkeypatch, world, table, partial(redo, world, table, 10, 20, "first"))
+        with pytest.raises(StalePreparedError):
+            redo(world, table, 10, 20, "second")
+        assert happened
+        assert {city for at, city in shown(world, table).items() if at >= 10} == {"first"}
+        redo(world, table, 10, 20, "second")
+        assert {city for at, city in shown(world, table).items() if at >= 10} == {"second"}
