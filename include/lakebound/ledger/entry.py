@@ -84,6 +84,9 @@ class Entry(FrozenRecord):
     before, or finds them to give no row. A ``recall``, of the quarantine, puts records there that were good when they were read
     before. The counts of both are of these offsets, and their ``range`` is empty. ``released`` counts all that were ever
     decided again.
+    ``redoes`` are covered offsets whose rows leave with this commit, in which their new ones come. The counts of a ``redo`` are
+    of these offsets, and its ``range`` is empty. Those of its records that were in quarantine and landed are ``released``.
+    ``newest_redo`` and ``redo_before`` link the redos that the rows stand on: a rewind says with which of them it goes on.
     ``erased`` names the rows that were ever erased by decision, and every later entry carries it on. The coverage still holds
     their offsets. An ``erase`` takes rows out, so its ``range`` and counts are empty.
     """
@@ -140,6 +143,15 @@ class Entry(FrozenRecord):
     redoes: Annotated[Offsets, Required("redo")] = Field(
         default_factory=dict,
         description="Of a redo: covered offsets all of whose rows leave with this commit, in which their new rows come.",
+    )
+    from_quarantine: int = Field(
+        default=0, ge=0, description="Of a redo: how many of the records that it landed are in quarantine from before."
+    )
+    redo_before: str | None = Field(
+        default=None, description="Of a redo: id of the commit of the redo before it, if any stood."
+    )
+    newest_redo: Annotated[str | None, CarriedOn(), Required("redo")] = Field(
+        default=None, description="Id of the commit of the newest redo that stands; empty where a rewind left none."
     )
     decision: str | None = Field(default=None, description="Of an erase or a redo: the hash of its plan.")
     delivery: Literal["at_least_once"] | None = Field(

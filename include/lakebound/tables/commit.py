@@ -232,7 +232,9 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     _check_epoch(view, draft, own_epoch)
     entry = ledger.following(draft, view.entry)
     foreign = remembered(entry.foreign_changes, view.foreign_changes, draft.acknowledges)
-    entry = entry.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign})
+    # That no redo stands any more is said only where one did: whoever reads the entry then has to know what a redo is.
+    redo = entry.newest_redo or ("" if view.newest_redo else None)
+    entry = entry.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign, "newest_redo": redo})
     if draft.kind == "reset":
         return entry
     overlap = ledger.count(ledger.common(view.coverage, draft.range))
@@ -241,14 +243,19 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     _check_releases(table, view, draft)
     _check_redoes(table, view, draft)
     coverage = ledger.add(view.coverage, draft.range)
-    return entry.model_copy(update={"coverage": coverage, "released": view.released + ledger.count(draft.releases)})
+    released = view.released + ledger.count(draft.releases) + draft.from_quarantine
+    entry = entry.model_copy(update={"coverage": coverage, "released": released})
+    if draft.kind != "redo":
+        return entry
+    return entry.model_copy(update={"redo_before": view.newest_redo or None, "newest_redo": draft.commit})
 
 
 def _check_goes_on(table: LandingTarget, before: LedgerView, view: LedgerView, draft: Entry) -> None:
     """Raise when the table no longer holds what it held: a batch on top of it would leave a gap that nobody reads again."""
     _check_holds(table, before.coverage, view, draft)
-    if draft.kind in ledger.DECIDE_ANEW and view.released != before.released:
-        raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind} was committed meanwhile")
+    is_decided_again = (view.released, view.newest_redo) != (before.released, before.newest_redo)
+    if draft.kind in ledger.DECIDE_ANEW and is_decided_again:
+        raise ReleaseOvertakenError(table.spec.id, f"another {draft.kind}, or a redo, was committed meanwhile")
     if draft.kind == "redo":
         _check_only_landed(table, before)
 

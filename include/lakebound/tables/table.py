@@ -110,6 +110,11 @@ class LedgerView:
         """How many offsets were released from quarantine so far."""
         return self.entry.released if self.entry else 0
 
+    @property
+    def newest_redo(self) -> str:
+        """Id of the commit of the newest redo that stands; empty without one."""
+        return (self.entry.newest_redo if self.entry else None) or ""
+
 
 @dataclass(frozen=True)
 class CommittedEntry:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lakebound.inspection.proof.facts import TableAsFound
 from lakebound.inspection.proof.history import History, Overlaps, Spans, difference, given_up, ranges_of, spans_of, union
+from lakebound.inspection.proof.redone import Share, shares_of, size_of
 from lakebound.inspection.proof.result import Found, OldestEntry, Ranges, TableProof, describe, found
 from lakebound.ledger.entry import Entry, count, high_water_marks
 from lakebound.ledger.intervals import gaps, total
@@ -25,6 +26,7 @@ def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pip
         pipeline: Name of the pipeline that alone may have written the entries.
     """
     lost = found(ranges_of(given_up(history)))
+    counted = _counts(shares_of(history))
     proof = TableProof(
         table=facts.table,
         role=facts.role,
@@ -33,15 +35,19 @@ def judge_entries(facts: TableAsFound, history: History, overlaps: Overlaps, pip
         skipped=lost,
         since=_oldest(history),
         assumed=_size(_assumed(history)),
-        records=sum(committed.entry.landed for committed in history.standing),
-        rows=sum(committed.entry.rows for committed in history.standing),
-        filtered=sum(committed.entry.filtered for committed in history.standing),
-        quarantined=sum(committed.entry.quarantined for committed in history.standing),
-        released=sum(one.entry.landed + one.entry.filtered for one in history.standing if one.entry.kind == "release"),
+        records=counted["landed"],
+        rows=max(0, counted["rows"] - sum(one.entry.erases for one in history.standing if one.entry.kind == "redo")),
+        filtered=counted["filtered"],
+        quarantined=counted["quarantined"],
+        released=sum(_released(one.entry) for one in history.standing),
         problems=tuple(named(_contradictions(history.recent, pipeline))),
         erased=facts.erased.rows,
         notes=(
             *_limits(history),
+            *(
+                [f"{counted['cut']} of its entries count offsets that were redone later: of these the counts are upper bounds"]
+                * bool(counted["cut"])
+            ),
             *([f"lost by decision, as a skip entry says: {lost}"] if lost else []),
             *(
                 [f"{facts.erased.rows} of its rows were erased by decision; its entries count them as landed"]
@@ -131,6 +137,28 @@ def _limits(history: History) -> Iterator[str]:
     yield f"older ledger entries were removed (oldest kept: {oldest}); counted as landed before it: {held}"
 
 
+def _released(entry: Entry) -> int:
+    """Return how many records an entry landed or filtered that were in quarantine before."""
+    return entry.landed + entry.filtered if entry.kind == "release" else entry.from_quarantine
+
+
+def _counts(shares: Sequence[Share]) -> dict[str, int]:
+    """Return the sums of the entries' counts, and of how many entries a redo has left a part only.
+
+    What is left of such an entry is at most what it counts, and at most as many records as it has offsets left. Rows are all of
+    them: each redo says how many it took out.
+    """
+    sums = {"landed": 0, "filtered": 0, "quarantined": 0, "rows": 0, "cut": 0}
+    for share in shares:
+        most = size_of(share.spans) if share.redone else None
+        for name in ("landed", "filtered", "quarantined"):
+            own = getattr(share.entry, name)
+            sums[name] += own if most is None else min(own, most)
+        sums["rows"] += share.entry.rows
+        sums["cut"] += bool(most)
+    return sums
+
+
 def _oldest(history: History) -> OldestEntry | None:
     if history.is_complete or not history.standing:
         return None
@@ -168,7 +196,7 @@ def _count_problems(entry: Entry) -> Iterator[str]:
             f"read {entry.read} records, but accounts for {parts}: "
             f"{entry.filtered} filtered, {entry.landed} landed, {entry.quarantined} quarantined"
         )
-    offsets = count(entry.range) + count(entry.releases)
+    offsets = count(entry.range) + count(entry.releases) + count(entry.redoes)
     if entry.read > offsets:
         yield f"read {entry.read} records of a range of {offsets} offsets"
     # A quarantine lands no record: its rows are the quarantined ones.

@@ -185,14 +185,21 @@ def _is_born(entries: Sequence[CommittedEntry]) -> bool:
 def _left_standing(older: Sequence[CommittedEntry], reset: Entry) -> list[CommittedEntry]:
     """Return those of the entries before a reset, newest first, that the reset has not undone.
 
-    A release or a recall adds to no coverage; the number of offsets decided again by then tells whether it was undone.
+    A release or a recall adds to no coverage; the number of offsets decided again by then tells whether it was undone. Of redos
+    each names the one before it, and the reset names the newest one that it has left.
     """
-    left, released, standing = held_spans(reset.coverage, reset.former), reset.released, []
+    left, released, standing = held_spans(reset.coverage, reset.former), reset.released, list[CommittedEntry]()
+    redo = reset.newest_redo
     for committed in older:
         entry = committed.entry
         if entry.kind == "reset":
             left = difference(left, difference(left, held_spans(entry.coverage, entry.former)))
             released = min(released, entry.released)
+            continue
+        if entry.kind == "redo":
+            if entry.commit == redo:
+                standing.append(committed)
+                redo, released = entry.redo_before, min(released, entry.released - entry.from_quarantine)
             continue
         if entry.kind in DECIDE_ANEW:
             if entry.released <= released:

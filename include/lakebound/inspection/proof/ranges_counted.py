@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lakebound.inspection.proof.facts import OffsetArray
-from lakebound.inspection.proof.history import Spans, below, difference, ranges_of, spans_of, union
+from lakebound.inspection.proof.history import Spans, below, difference, ranges_of, union
 from lakebound.inspection.proof.offset_arrays import NONE, Arrays, both, found_offsets, spans_from, within
+from lakebound.inspection.proof.redone import Share
 from lakebound.inspection.proof.result import Found, found
 from lakebound.ledger.entry import Entry
-from lakebound.ledger.intervals import total
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.tables.table import CommittedEntry
 
 CountArray = npt.NDArray[np.int64]
 
@@ -45,8 +44,7 @@ class EntryCounts:
     """What was found in the range of one entry.
 
     Attributes:
-        version: Of its commit.
-        entry: The entry.
+        share: The entry, with the offsets that are its own.
         landed: Distinct offsets with rows.
         rows: Rows, doubled ones once.
         quarantined: Distinct offsets in quarantine.
@@ -57,8 +55,7 @@ class EntryCounts:
         erased_rows: Rows that were erased by decision.
     """
 
-    version: str
-    entry: Entry
+    share: Share
     landed: int
     rows: int
     quarantined: int
@@ -69,9 +66,19 @@ class EntryCounts:
     erased_rows: int = 0
 
     @property
+    def version(self) -> str:
+        """Of its commit."""
+        return self.share.committed.version
+
+    @property
+    def entry(self) -> Entry:
+        """The entry."""
+        return self.share.entry
+
+    @property
     def spans(self) -> Spans:
-        """The entry's range."""
-        return spans_of(self.entry.range)
+        """The offsets that are its own."""
+        return self.share.spans
 
     @property
     def has_read_again(self) -> bool:
@@ -80,9 +87,10 @@ class EntryCounts:
         It is so where the rows are exactly those that it counts, and the quarantine has, beside what was landed, exactly those
         that it counts as bad.
         """
-        entry = self.entry
+        entry, redone = self.entry, self.share.redone
         held = (self.landed + self.erased, self.rows + self.erased_rows, self.quarantined - self.shared)
-        agrees = held == (entry.landed, entry.rows, entry.quarantined)
+        counted = (entry.landed, entry.rows, entry.quarantined)
+        agrees = all(found <= most for found, most in zip(held, counted, strict=True)) if redone else held == counted
         return agrees and self.shared > 0 and entry.kind in ("land", "replay")
 
     def shortfall(self, evidence: Evidence, *, landed_is_not_bad: bool = False) -> Found:
@@ -97,11 +105,12 @@ class EntryCounts:
             return Found()
         in_quarantine = self.quarantined - (self.shared if landed_is_not_bad else 0)
         fewer = max(entry.landed - self.landed - self.erased, 0) + max(entry.quarantined - in_quarantine, 0)
-        lacking = max(self.unaccounted - entry.filtered, fewer)
+        lacking = max(self.unaccounted - entry.filtered, fewer - self.share.redone)
         if lacking <= 0:
             return self._rows_shortfall()
         exact = Found()
-        if lacking >= self.unaccounted + self.untold:
+        # A record that a redo landed from quarantine is there still, so it is no candidate, and may be what is missing.
+        if lacking >= self.unaccounted + self.untold and not entry.from_quarantine:
             exact = evidence.candidates(self.spans)
         elif not entry.filtered:
             exact = found_offsets(within(evidence.unaccounted, self.spans))
@@ -118,12 +127,14 @@ class EntryCounts:
         return Found(count=extra, within=ranges_of(self.spans)) if extra > 0 else Found()
 
     def _rows_shortfall(self) -> Found:
+        if self.share.redone:
+            return Found()  # how many rows the redone records had is not known, only that of all that a redo took out
         lacking = self.entry.rows - self.rows - self.erased_rows
         return Found(count=lacking, within=ranges_of(self.spans)) if lacking > 0 else Found()
 
 
 def count_entries(
-    entries: Sequence[CommittedEntry],
+    shares: Sequence[Share],
     evidence: Evidence,
     *,
     landed: Arrays,
@@ -132,10 +143,10 @@ def count_entries(
     erased: Arrays | None = None,
     erased_rows: Arrays | None = None,
 ) -> list[EntryCounts]:
-    """Return what is found in the range of each entry that has one.
+    """Return what is found in the offsets of each entry that has any of its own.
 
     Args:
-        entries: Of the table.
+        shares: Entries that landed or redid offsets.
         evidence: What is known of the offsets.
         landed: Distinct offsets with rows, sorted like the others.
         rows: Offset of each row.
@@ -147,10 +158,10 @@ def count_entries(
     arrays = {"landed": landed, "rows": rows, "quarantined": quarantined, "shared": shared}
     arrays |= {"unaccounted": evidence.unaccounted, "erased": erased or {}, "erased_rows": erased_rows or {}}
     pieces: dict[TopicIdPartition, list[tuple[int, int, int]]] = {}
-    for number, committed in enumerate(entries):
-        for key, intervals in spans_of(committed.entry.range).items():
+    for number, share in enumerate(shares):
+        for key, intervals in share.spans.items():
             pieces.setdefault(key, []).extend((number, start, end) for start, end in intervals)
-    counts: dict[str, CountArray] = {name: np.zeros(len(entries), dtype=np.int64) for name in (*arrays, "untold")}
+    counts: dict[str, CountArray] = {name: np.zeros(len(shares), dtype=np.int64) for name in (*arrays, "untold")}
     for key, listed in pieces.items():
         numbers, starts, ends = np.array(listed, dtype=np.int64).T
         for name, by_key in arrays.items():
@@ -158,9 +169,9 @@ def count_entries(
         until = np.clip(ends, starts, np.maximum(starts, evidence.earliest(*key)))
         np.add.at(counts["untold"], numbers, until - starts - _between(evidence.decided.get(key, NONE), starts, until))
     return [
-        EntryCounts(committed.version, committed.entry, **{name: int(values[number]) for name, values in counts.items()})
-        for number, committed in enumerate(entries)
-        if total(interval for intervals in spans_of(committed.entry.range).values() for interval in intervals)
+        EntryCounts(share, **{name: int(values[number]) for name, values in counts.items()})
+        for number, share in enumerate(shares)
+        if share.spans
     ]
 
 

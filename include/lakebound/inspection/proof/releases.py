@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lakebound.inspection.proof.history import History, Spans, difference, ranges_of, spans_of, union
+from lakebound.inspection.proof.history import Spans, difference, ranges_of, spans_of, union
 from lakebound.inspection.proof.offset_arrays import Arrays, beyond, found_offsets, size, spans_from, within
+from lakebound.inspection.proof.redone import Share, named_by
 from lakebound.inspection.proof.result import Found, found
 from lakebound.ledger.entry import DECIDE_ANEW, Offsets, count
-from lakebound.tables.table import CommittedEntry
 
 
 @dataclass(frozen=True)
@@ -21,38 +21,42 @@ class Releases:
     """What was released in one table.
 
     Attributes:
-        entries: Of kind ``release`` that stand, oldest first.
-        named: The offsets that they name, and those of releases that were committed after the ledger was read.
+        shares: Entries of kind ``release`` that stand, oldest first, without the offsets that were redone later.
+        named: The offsets whose rows they brought, and those of releases that were committed after the ledger was read.
+        explained: Offsets that may be both landed and in quarantine: those ever released, and those redone.
         unnamed: How many more offsets were released, by entries that are no longer kept.
     """
 
-    entries: tuple[CommittedEntry, ...]
+    shares: tuple[Share, ...]
     named: Spans
+    explained: Spans
     unnamed: int
 
 
-def releases_of(history: History, released: int, later: Sequence[Offsets] = ()) -> Releases:
+def releases_of(shares: Sequence[Share], released: int, later: Sequence[Offsets] = ()) -> Releases:
     """Return what was released.
 
     Args:
-        history: Of the table.
+        shares: Of the table's entries that stand.
         released: As the entry that counts says it.
         later: The offsets of releases since.
     """
-    entries = tuple(committed for committed in history.standing if committed.entry.kind in DECIDE_ANEW)
-    named = union([*(spans_of(one.entry.releases) for one in entries), *(spans_of(offsets) for offsets in later)])
-    told = sum(count(one.entry.releases) for one in entries)
-    return Releases(entries, named, max(0, released - told))
+    found = tuple(share for share in shares if share.entry.kind in DECIDE_ANEW)
+    since = [spans_of(offsets) for offsets in later]
+    named = union([*(share.spans for share in found), *since])
+    again = [named_by(share.entry) for share in shares if share.entry.kind in (*DECIDE_ANEW, "redo")]
+    told = sum(count(share.entry.releases) + share.entry.from_quarantine for share in shares)
+    return Releases(found, named, union([*again, *since]), max(0, released - told))
 
 
 def doubted(shared: Arrays, releases: Releases) -> Found:
-    """Return the offsets both landed and quarantined that no release explains.
+    """Return the offsets both landed and quarantined that no release and no redo explains.
 
     Args:
         shared: All offsets that are both, without those that were read again.
         releases: Of the table.
     """
-    rest = beyond(shared, releases.named)
+    rest = beyond(shared, releases.explained)
     surplus = size(rest) - releases.unnamed
     if surplus <= 0:
         return Found()
@@ -67,13 +71,16 @@ def lost_rows(releases: Releases, landed: Arrays, rows: Arrays) -> Iterable[tupl
         landed: Distinct offsets with rows.
         rows: Offset of each row, doubled rows once.
     """
-    for committed in releases.entries:
-        entry, spans = committed.entry, spans_of(committed.entry.releases)
-        held = within(landed, spans)
-        fewer = entry.landed + entry.quarantined - size(held)  # a release quarantines nothing, a recall lands nothing
-        if fewer > 0 and not entry.filtered:
-            yield committed.version, found(ranges_of(difference(spans, spans_from(held))))
+    for share in releases.shares:
+        entry, spans, version = share.entry, share.spans, share.committed.version
+        if not spans:
             continue
-        lacking = max(fewer, entry.rows - size(within(rows, spans)))
+        held = within(landed, spans)
+        # A release quarantines nothing, a recall lands nothing.
+        fewer = entry.landed + entry.quarantined - size(held) - share.redone
+        if fewer > 0 and not entry.filtered and not share.redone:
+            yield version, found(ranges_of(difference(spans, spans_from(held))))
+            continue
+        lacking = max(fewer, 0 if share.redone else entry.rows - size(within(rows, spans)))
         if lacking > 0:
-            yield committed.version, Found(count=lacking, within=ranges_of(spans))
+            yield version, Found(count=lacking, within=ranges_of(spans))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakebound.inspection.proof.entries import named
@@ -22,9 +22,10 @@ from lakebound.inspection.proof.offset_arrays import (
     without,
 )
 from lakebound.inspection.proof.ranges_counted import EntryCounts, Evidence, count_entries
+from lakebound.inspection.proof.redone import Share, redone_by, shares_of
 from lakebound.inspection.proof.releases import doubted, lost_rows, releases_of
 from lakebound.inspection.proof.result import Found, TableProof, describe, found
-from lakebound.ledger.entry import Offsets
+from lakebound.ledger.entry import DECIDE_ANEW, Offsets
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.topics import TopicFacts
 
@@ -101,10 +102,11 @@ def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *
     decided = either(either(landed, bad), within(gone, covered))
     unaccounted = without(kafka.of(covered), decided)
     evidence = Evidence(decided, unaccounted, kafka.earliest)
-    releases = releases_of(history, facts.released, facts.later_releases)
+    shares = shares_of(history)
+    releases = releases_of(shares, facts.released, facts.later_releases)
     first, first_rows = beyond(landed, releases.named), beyond(each, releases.named)
     counted = count_entries(
-        history.standing,
+        [share for share in shares if share.entry.kind not in DECIDE_ANEW],
         evidence,
         landed=first,
         rows=first_rows,
@@ -116,13 +118,19 @@ def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *
     for version, lost in lost_rows(releases, either(landed, gone), together(each, gone_rows)):
         missing = missing.plus(lost)
         texts.append(f"commit {version}, a release from quarantine, lacks {lost}")
-    missing, undecided = _without_entry(missing, facts, history, unaccounted, may_filter=may_filter)
+    # An overlap is named already, and makes a sum of counts say nothing.
+    apart = Found() if missing or target.involved else _rows_apart(history, shares, together(each, gone_rows), facts)
+    if apart.count > 0:
+        missing = missing.plus(apart)
+        texts.append(f"the entries count {apart.count} more rows than there are, without those that redos took out")
+    missing, undecided = _without_entry(missing, facts, shares, history, unaccounted, may_filter=may_filter)
     holes = _in_gaps(proof, facts.coverage, either(rows.records, gone), quarantine, kafka)
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
     counted = [counts for counts in counted if counts.version not in target.involved]
     again = union(counts.spans for counts in counted if counts.has_read_again)
     shared = doubted(beyond(both(landed, bad), again), releases)
-    proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted)
+    more = apart.model_copy(update={"count": max(0, -apart.count)})
+    proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted, more=more)
     problems = _missing_problem(missing, texts)
     if target.erased.again:
         problems.append(f"rows that were erased by decision are there again: {target.erased.again}; erase them again")
@@ -136,7 +144,7 @@ def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *
         records=size(landed),
         rows=size(each),
         quarantined=size(bad),
-        released=size(both(landed, bad)) + sum(one.entry.filtered for one in releases.entries),
+        released=size(both(landed, bad)) + sum(one.entry.filtered for one in releases.shares),
     )
 
 
@@ -156,9 +164,11 @@ def judge_quarantine_rows(
     held, each = within(rows.records, covered), within(rows.rows, covered)
     # Its ranges hold what the targets landed, too: only its counts say how many of these offsets are its own.
     evidence = Evidence(held, {}, lambda *_: 0)
-    recalls = releases_of(history, facts.released, facts.later_releases)
+    shares = shares_of(history)
+    recalls = releases_of(shares, facts.released, facts.later_releases)
     first, first_rows = beyond(held, recalls.named), beyond(each, recalls.named)
-    counted = count_entries(history.standing, evidence, landed={}, rows=first_rows, quarantined=first)
+    own = [share for share in shares if share.entry.kind not in DECIDE_ANEW]
+    counted = count_entries(own, evidence, landed={}, rows=first_rows, quarantined=first)
     missing, texts = _shortfalls(counted, evidence)
     for version, lost in lost_rows(recalls, held, each):
         missing = missing.plus(lost)
@@ -191,14 +201,45 @@ def _shortfalls(counted: list[EntryCounts], evidence: Evidence, *, landed_is_not
     return missing, texts
 
 
+def _rows_apart(history: History, shares: Sequence[Share], rows: Arrays, facts: TableAsFound) -> Found:
+    """Return how many rows the entries count beyond those that are there; less than 0 where there are more.
+
+    Of an entry that a redo has cut nobody knows how many of its rows are left; but each redo says how many it took out, so the
+    sum over all entries is exact. It is asked for only where there is such an entry, and where all entries are kept.
+    """
+    cut = union(share.spans for share in shares if share.redone)
+    earlier = union(spans_of(committed.entry.range) for committed in history.earlier)
+    if not cut or not history.is_complete or difference(spans_of(history.base), earlier):
+        return Found()
+    counted = sum(share.entry.rows - (share.entry.erases if share.entry.kind == "redo" else 0) for share in shares)
+    since = union(spans_of(offsets) for offsets in facts.later_releases)
+    apart = counted - size(beyond(rows, since))
+    return Found(count=apart, within=ranges_of(cut)) if apart else Found()
+
+
 def _missing_problem(missing: Found, texts: list[str]) -> list[str]:
     return [f"missing {missing}" + (f" ({'; '.join(named(texts))})" if texts else "")] if missing else []
 
 
 def _judge_copies(
-    proof: TableProof, facts: TableAsFound, rows: RowOffsets, *, extra: Found, counted: list[EntryCounts]
+    proof: TableProof,
+    facts: TableAsFound,
+    rows: RowOffsets,
+    *,
+    extra: Found,
+    counted: list[EntryCounts],
+    more: Found | None = None,
 ) -> TableProof:
-    """Judge what is there too much: copies, rows outside of the coverage, rows that no entry counts."""
+    """Judge what is there too much: copies, rows outside of the coverage, rows that no entry counts.
+
+    Args:
+        proof: Of the table.
+        facts: Of the table.
+        rows: Of the table.
+        extra: Copies that are known already.
+        counted: What was found in the range of each entry.
+        more: Rows beyond all that the entries count together.
+    """
     # What a running stream landed after the ledger was read is not this proof's.
     known = union([held_spans(facts.coverage, facts.former), spans_of(facts.later_coverage)])
     doubled = found_offsets(rows.doubled)
@@ -206,6 +247,7 @@ def _judge_copies(
     surplus = Found()
     for counts in counted:
         surplus = surplus.plus(counts.surplus) if counts.surplus else surplus
+    surplus = surplus or more or surplus
     problems = [
         *([f"doubled rows: {doubled}"] if doubled else []),
         *([f"rows outside the coverage: {outside}{_foreign_ids(rows, known)}"] if outside else []),
@@ -229,14 +271,20 @@ def _foreign_ids(rows: RowOffsets, known: Spans) -> str:
 
 
 def _without_entry(
-    missing: Found, facts: TableAsFound, history: History, unaccounted: Arrays, *, may_filter: bool
+    missing: Found,
+    facts: TableAsFound,
+    shares: Sequence[Share],
+    history: History,
+    unaccounted: Arrays,
+    *,
+    may_filter: bool,
 ) -> tuple[Found, Found]:
     """Return what is missing with offsets of no entry that is kept, and those of which nobody can tell."""
     said = union(spans_of(committed.entry.range) for committed in history.standing)
     base = spans_of(history.base)
     unbacked = difference(difference(spans_of(facts.coverage), said), base)
     missing = missing.plus(found_offsets(within(unaccounted, unbacked)))
-    old = found_offsets(within(unaccounted, difference(base, said)))
+    old = found_offsets(within(unaccounted, difference(difference(base, said), redone_by(shares))))
     return (missing, old) if may_filter else (missing.plus(old), Found())
 
 

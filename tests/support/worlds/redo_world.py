@@ -1,0 +1,229 @@
+"""A table's history as a plain model: what its rows and its quarantine are after each commit, and what the ledger says of it.
+
+The model knows nothing of how a proof is made: of each offset it keeps what the newest commit has made of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from lakebound.inspection.proof.facts import TableAsFound
+from lakebound.inspection.proof.judgement import judge
+from lakebound.inspection.proof.result import Proof
+from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.topics import TopicFacts
+from lakebound.tables.table import CommittedEntry
+from tests.support.worlds.proof_world import PIPELINE, QUARANTINE, TARGET, TOPIC, TOPIC_ID, Row, born, kafka_rows, offsets
+
+FATES = ("one", "one", "one", "three", "filtered", "bad")
+ROWS = {"one": 1, "three": 3, "filtered": 0, "bad": 0}
+
+
+@dataclass(frozen=True)
+class State:
+    """What the table holds after a commit.
+
+    Attributes:
+        end: Offsets below it are covered.
+        fates: What each covered offset became, by the newest decision.
+        released: How many offsets were decided again.
+        redos: Ids of the commits of the redos that stand, oldest first.
+        bad: Offsets in quarantine; one that landed after all stays there.
+        quarantine_end: Offsets below it are covered by the quarantine.
+        recalled: How many offsets were put into quarantine after their batch.
+    """
+
+    end: int = 0
+    fates: dict[int, str] = field(default_factory=dict)
+    released: int = 0
+    redos: tuple[str, ...] = ()
+    bad: frozenset[int] = frozenset()
+    quarantine_end: int = 0
+    recalled: int = 0
+
+    def rows(self) -> list[Row]:
+        """Return the rows, as they must be."""
+        return [(0, offset, ordinal) for offset, fate in sorted(self.fates.items()) for ordinal in range(ROWS[fate])]
+
+
+class RedoWorld:
+    """One table of one partition, with its quarantine; every operation is a commit."""
+
+    def __init__(self, seed: int) -> None:
+        self.choice = random.Random(seed)
+        self.states, self.entries = [State()], [born()]
+        self.quarantine = [born()]
+        self.before = [0]
+
+    @property
+    def now(self) -> State:
+        """What the table holds."""
+        return self.states[-1]
+
+    def land(self, number: int) -> None:
+        """Land new records."""
+        start, fates = self.now.end, self._fates(number)
+        made = dict(zip(range(start, start + number), fates, strict=True))
+        before = self._quarantined(made, start + number)
+        span = self._spans(made)
+        state = replace(before, end=start + number, fates={**self.now.fates, **made})
+        self._commit("land", state, range=span, read=number, **counts(fates))
+
+    def redo(self, start: int, end: int) -> None:
+        """Make the rows of a range again, otherwise than they were."""
+        old = {offset: self.now.fates[offset] for offset in range(start, end)}
+        made = dict(zip(old, self._fates(len(old)), strict=True))
+        from_quarantine = sum(offset in self.now.bad and ROWS[fate] > 0 for offset, fate in made.items())
+        before = self._recalled({offset for offset, fate in made.items() if fate == "bad"} - self.now.bad)
+        commit = f"redo-{len(self.entries)}"
+        state = replace(
+            before,
+            fates={**self.now.fates, **made},
+            released=self.now.released + from_quarantine,
+            redos=(*self.now.redos, commit),
+        )
+        self._commit(
+            "redo",
+            state,
+            commit=commit,
+            redoes=self._spans(made),
+            redo_before=self.now.redos[-1] if self.now.redos else None,
+            from_quarantine=from_quarantine,
+            erases=sum(ROWS[fate] for fate in old.values()),
+            read=len(made),
+            **counts(made.values()),
+        )
+
+    def release(self, number: int) -> None:
+        """Land some of the records that are bad, or find that they give no row."""
+        bad = [offset for offset, fate in self.now.fates.items() if fate == "bad"]
+        chosen = self.choice.sample(bad, min(number, len(bad)))
+        if not chosen:
+            return
+        made = {offset: self.choice.choice(("one", "three", "filtered")) for offset in chosen}
+        state = replace(self.now, fates={**self.now.fates, **made}, released=self.now.released + len(made))
+        self._commit("release", state, releases=self._spans(made), read=len(made), **counts(made.values()))
+
+    def carry(self) -> None:
+        """Have maintenance write the same rows into other files."""
+        self._commit("carry", self.now, carries=self.entries[-1].entry.commit)
+
+    def rewind(self, number: int) -> None:
+        """Go back to what the table and its quarantine held after a commit."""
+        state = self.states[number]
+        self.before.append(number)
+        self._add(self.quarantine, "reset", {"coverage": offsets((0, 0, state.quarantine_end)), "released": state.recalled})
+        self._commit("reset", state)
+
+    def do_anything(self) -> str:
+        """Commit something, by chance, and return what."""
+        end = self.now.end
+        what = self.choice.choice(["land", "land", "redo", "redo", "redo", "release", "carry", "rewind"]) if end else "land"
+        if what == "land":
+            self.land(self.choice.randint(1, 8))
+        elif what == "redo":
+            start = self.choice.randrange(end)
+            self.redo(start, self.choice.randint(start + 1, end))
+        elif what == "release":
+            self.release(self.choice.randint(1, 4))
+        elif what == "rewind":
+            self.rewind(self.choice.choice(self.lineage()))
+        else:
+            self.carry()
+        return what
+
+    def lineage(self) -> list[int]:
+        """Return the numbers of the commits on which the table stands: a rewind goes back to one of them."""
+        found, at = [0], len(self.states) - 1
+        while at:
+            found.append(at)
+            at = self.before[at]
+        return found
+
+    def prove(self, rows: Sequence[Row] | None = None, *, deep: bool = True) -> Proof:
+        """Return the proof of the table with its own rows, or with others."""
+        return judge(
+            PIPELINE,
+            [self.target(rows), self._facts(QUARANTINE, self.quarantine, [(0, offset, 0) for offset in sorted(self.now.bad)])],
+            {TOPIC: TopicFacts(TOPIC_ID, {0: 0}, {0: self.now.end + 5})},
+            readable={(TOPIC, 0): np.arange(self.now.end, dtype=np.int64)} if deep else None,
+        )
+
+    def target(self, rows: Sequence[Row] | None = None) -> TableAsFound:
+        """Return the table as it is found."""
+        return self._facts(TARGET, self.entries, self.now.rows() if rows is None else rows)
+
+    def _fates(self, number: int) -> list[str]:
+        return [self.choice.choice(FATES) for _ in range(number)]
+
+    def _spans(self, made: Iterable[int]) -> Offsets:
+        return offsets(*((0, offset, offset + 1) for offset in made))
+
+    def _quarantined(self, made: dict[int, str], end: int) -> State:
+        """Put the bad records of a batch into the quarantine, which hears of batches without any with the next bad ones."""
+        new = frozenset(offset for offset, fate in made.items() if fate == "bad")
+        if not new:
+            return self.now
+        span = offsets((0, self.now.quarantine_end, end))
+        body = {"range": span, "quarantined": len(new), "rows": len(new), "read": len(new)}
+        self._add(self.quarantine, "land", self._said_by_quarantine(end, self.now.recalled) | body)
+        return replace(self.now, bad=self.now.bad | new, quarantine_end=end)
+
+    def _recalled(self, new: Iterable[int]) -> State:
+        """Put records into the quarantine that were good when they were read before."""
+        chosen = frozenset(new)
+        if not chosen:
+            return self.now
+        end, start = self.now.end, self.now.quarantine_end
+        if end > start:
+            body: dict[str, Any] = {"range": offsets((0, start, end))}
+            self._add(self.quarantine, "land", self._said_by_quarantine(end, self.now.recalled) | body)
+        recalled = self.now.recalled + len(chosen)
+        body = {"releases": self._spans(sorted(chosen)), "quarantined": len(chosen), "rows": len(chosen), "read": len(chosen)}
+        self._add(self.quarantine, "recall", self._said_by_quarantine(end, recalled) | body)
+        return replace(self.now, bad=self.now.bad | chosen, quarantine_end=end, recalled=recalled)
+
+    def _said_by_quarantine(self, end: int, recalled: int) -> dict[str, Any]:
+        return {"coverage": offsets((0, 0, end)), "released": recalled}
+
+    def _commit(self, kind: str, state: State, **body: Any) -> None:
+        newest = state.redos[-1] if state.redos else ("" if self.entries[-1].entry.newest_redo else None)
+        said = {"coverage": offsets((0, 0, state.end)), "released": state.released, "newest_redo": newest}
+        if kind != "reset":
+            self.before.append(len(self.states) - 1)
+        self.states.append(state)
+        self._add(self.entries, kind, said | body)
+
+    def _add(self, entries: list[CommittedEntry], kind: str, body: dict[str, Any]) -> None:
+        number = len(entries)
+        whole = {"kind": kind, "pipeline": PIPELINE, "epoch": 1, "commit": f"c{number}", **body}
+        entries.append(CommittedEntry(str(number), number, Entry.model_validate(whole)))
+
+    def _facts(self, table: str, entries: list[CommittedEntry], rows: Sequence[Row]) -> TableAsFound:
+        newest = entries[-1].entry
+        return TableAsFound(
+            table,
+            "quarantine" if table == QUARANTINE else "target",
+            "entry",
+            newest.coverage,
+            tuple(reversed(entries)),
+            kafka_rows(rows),
+            later_coverage=newest.coverage,
+            released=newest.released,
+        )
+
+
+def counts(fates: Iterable[str]) -> dict[str, int]:
+    """Return the counts of an entry."""
+    every = list(fates)
+    return {
+        "filtered": every.count("filtered"),
+        "quarantined": every.count("bad"),
+        "landed": sum(ROWS[fate] > 0 for fate in every),
+        "rows": sum(ROWS[fate] for fate in every),
+    }
