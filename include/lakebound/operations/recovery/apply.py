@@ -32,6 +32,9 @@ from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import LedgerView, open_table
 
+_OF_THE_STEP = ("coverage", "former", "released", "newest_redo", "range")
+"""Fields of the entry that a step says itself."""
+
 RUNBOOKS: dict[RepairAction, str] = {
     "resume": "crash-loop",
     "accept_loss": "retention-passed",
@@ -191,7 +194,7 @@ def _commit(spec: PipelineSpec, places: Places, step: RepairStep, known: HeldTab
     kind = step.detail["commit"]
     draft = Entry.model_validate(
         {
-            **{name: step.detail[name] for name in ("coverage", "former", "released", "range") if name in step.detail},
+            **{name: step.detail[name] for name in _OF_THE_STEP if name in step.detail},
             "kind": kind,
             "pipeline": spec.pipeline,
             "epoch": lease.epoch,

@@ -50,6 +50,8 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
         what = f"{table.table}: commit a reset entry with {_ranges(coverage)}, from {_source(table.rebuilt)}"
         step = reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released)
         by = {"source": table.rebuilt.source, "version": table.rebuilt.version}
+        if table.rebuilt.newest_redo is not None:
+            by["newest_redo"] = table.rebuilt.newest_redo
         steps.append(step.model_copy(update={"detail": step.detail | by}))
         notes += [f"{table.table}: {table.refusal}", *_rebase_notes(facts.pipeline, table, table.rebuilt)]
     replays = _replays(facts, after)

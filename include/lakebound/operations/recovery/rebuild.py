@@ -45,6 +45,7 @@ class Rebuilt:
         version: Of that entry; empty otherwise.
         former: Of earlier incarnations of recreated topics.
         released: How many offsets were released from quarantine so far, from an entry; rows do not show it.
+        newest_redo: Id of the commit of the newest redo that stands, from an entry; empty without one. None: not known.
         rowless: Offsets inside the coverage without a row in the table; 0 with an entry, which counts them.
     """
 
@@ -54,6 +55,7 @@ class Rebuilt:
     former: FormerCoverage = field(default_factory=dict)
     rowless: int = 0
     released: int = 0
+    newest_redo: str | None = None
 
 
 def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) -> Rebuilt | None:
@@ -72,7 +74,8 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
         entry, version = _restored_entry(table, reason)
         if entry is not None:
             _check_rows(table, entry, version, topic_ids)
-            return Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released)
+            redo = entry.newest_redo or ""
+            return Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released, newest_redo=redo)
         return _from_table(table, topic_ids)
     if isinstance(reason, NewerEntryError):
         return None  # it is whole, and says more than the rows do

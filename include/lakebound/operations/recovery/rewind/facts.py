@@ -208,6 +208,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         released=now.entry.released if now else 0,
         erased=now.entry.erased if now else None,
         sources=now.entry.sources if now else (),
+        newest_redo=(now.entry.newest_redo if now else None) or "",
     )
 
 

@@ -47,6 +47,7 @@ class RewoundTable:
         released: How many records were released from quarantine until now.
         erased: How its entry names the rows that were erased by decision until now; None without any.
         sources: The versions of the code that made its rows.
+        newest_redo: Id of the commit of the newest redo on which its rows stand; empty without one.
     """
 
     table: str
@@ -60,6 +61,12 @@ class RewoundTable:
     released: int = 0
     erased: ErasedFile | None = None
     sources: tuple[SourceVersion, ...] = ()
+    newest_redo: str = ""
+
+    @property
+    def redo_after(self) -> str:
+        """Id of the commit of the newest redo that stands at the version to which it goes back; empty without one."""
+        return (self.past.entry.newest_redo if self.past.entry else None) or ""
 
     @property
     def reset_coverage(self) -> Offsets:
@@ -143,7 +150,7 @@ def plan_rewind(pipeline: str, action: RewindAction, facts: RewindFacts, *, undo
         replays_records=records,
         removes_rows={table.table: max(table.rows - table.past.rows, 0) for table in facts.tables},
         estimate_seconds=catch_up_seconds(records, facts.records_per_second),
-        notes=(*_same_code(pipeline, facts), *_released(pipeline, facts), *_notes(facts, replayed)),
+        notes=(*_same_code(pipeline, facts), *_released(pipeline, facts), *_redone(pipeline, facts), *_notes(facts, replayed)),
     )
 
 
@@ -169,6 +176,8 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["foreign_changes"] = said["foreign_changes"]
         if table.past.entry and table.past.entry.sources:
             detail["sources"] = table.past.entry.model_dump(mode="json", include={"sources"})["sources"]
+        if table.newest_redo or table.redo_after:
+            detail["newest_redo"] = table.redo_after
         if table.erased is not None:
             detail["erased"] = table.erased.model_dump(mode="json")
         when = in_utc(table.target.committed_at_ms)
@@ -295,6 +304,16 @@ def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
             yield (
                 f"{gone:,} records that were released from quarantine are removed from {table.table}, too: when the stream has "
                 f"caught up, `lakebound quarantine {pipeline} --replay` lands those that the stream has not landed again"
+            )
+
+
+def _redone(pipeline: str, facts: RewindFacts) -> Iterator[str]:
+    """Yield which tables get rows back that a redo had replaced: below the start of the stream nobody makes them again."""
+    for table in facts.targets:
+        if table.newest_redo and table.newest_redo != table.redo_after:
+            yield (
+                f"{table.table} gets the rows back that a redo has replaced since. The stream makes those at or above its next "
+                f"offsets again, and `lakebound redo {pipeline}` the others"
             )
 
 
