@@ -55,7 +55,7 @@ def sight_of(entries: Iterable[CommittedEntry], known: TableHours | None, column
 
 
 def hours_of(entry: Entry, column: str) -> set[int] | None:
-    """Return the hours of a commit's rows, perhaps some more; None where the entry does not say them.
+    """Return the hours of a commit's rows, and of those that a redo took out, perhaps some more; None where they are not said.
 
     An entry that was written before the pipeline had complete hours has at least Kafka's earliest and latest timestamp.
 
@@ -63,7 +63,7 @@ def hours_of(entry: Entry, column: str) -> set[int] | None:
         entry: Of the commit.
         column: The column that gives a row its hour.
     """
-    if not entry.rows:
+    if not entry.rows and not (entry.kind == "redo" and entry.erases):
         return set()
     if entry.hours is not None:
         return hours_between(entry.hours.intervals) if entry.hours.column == column else None

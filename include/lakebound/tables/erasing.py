@@ -16,6 +16,9 @@ from lakebound.tables.layout import FileLayout
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.table import DataFile
 
+COPY_PREFIX = "erased-"
+"""Names of the files begin with it that lack some rows of another file, and come in its place."""
+
 
 class RowsNotInFilesError(LakeboundError):
     """A table has rows in its data files that it does not have, or names its columns otherwise than they do."""
@@ -84,15 +87,25 @@ class ErasesRows(Protocol):
             LakeboundError: A copy of it cannot be written here.
         """
 
-    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
+    def take_out(
+        self,
+        removed: Collection[LiveDataFile],
+        copies: Sequence[DataFile],
+        entry: Entry,
+        new: Sequence[DataFile] = (),
+    ) -> str:
         """Commit copies of files that lack some of their rows in the place of these files, on the last handle: a version.
 
         Args:
             removed: The files that go.
-            files: The copies, of those of which any row stays.
-            entry: Of the kind ``erase``.
+            copies: Of those of which any row stays. They are of the columns and the partitioning of the files that go.
+            entry: Of the kind ``erase`` or ``redo``.
+            new: Files with rows that were made anew, which come in the same commit.
 
         Raises:
+            FilesOutdatedError: The new files were written for columns or a partitioning that are other ones now.
+            TableMismatchError: The new files do not fit the table.
+            TableFeatureError: The table has a feature with which no rows are taken out, or no new ones put in.
             StalePreparedError: One of the files is not live any more: nothing was written.
             CommitRefusedError: The table moved on under the handle.
             Exception: The outcome is unknown.

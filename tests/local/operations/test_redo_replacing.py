@@ -12,6 +12,7 @@ from tests.oracle import read_delta, read_iceberg
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
 from tests.support.tables.rewinding import World, world_fixture  # noqa: F401
 
+from lakebound.errors import FilesOutdatedError, TableMismatchError
 from lakebound.inspection.proof.history import spans_of
 from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.redo.replacing import NewRows, RowsWithoutRecordError, replace_rows
@@ -122,3 +123,19 @@ def test_of_two_redos_at_once_the_second_makes_its_plan_anew(
         assert {city for at, city in shown(world, table).items() if at >= 10} == {"first"}
         redo(world, table, 10, 20, "second")
         assert {city for at, city in shown(world, table).items() if at >= 10} == {"second"}
+
+
+def test_new_files_that_do_not_fit_the_table_are_not_committed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has got other columns since the rows were made; an append of them would be refused, too."""
+    world.land(0, 10)
+
+    def with_more(start: int, end: int, city: str) -> pa.Table:
+        return plain(start, end, city).add_column(0, "more", pa.array([1] * (end - start), pa.int64()))
+
+    plain = made
+    monkeypatch.setattr("tests.local.operations.test_redo_replacing.made", with_more)
+    for table in world.spec.tables:
+        before = shown(world, table)
+        with pytest.raises((FilesOutdatedError, TableMismatchError)):
+            redo(world, table, 3, 7, "redone")
+        assert shown(world, table) == before

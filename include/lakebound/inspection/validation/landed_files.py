@@ -11,6 +11,7 @@ from lakebound.ledger.entry import Entry, count
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.storage.requests import each
+from lakebound.tables.erasing import COPY_PREFIX
 from lakebound.tables.history import History, TableCommit, read_history
 from lakebound.tables.places import Places
 
@@ -63,7 +64,9 @@ class LineReader:
         return Line(self._table, tuple(steps))
 
     def files(self, steps: Iterable[LineCommit]) -> list[LandedFile]:
-        """Return the files that the commits added, of those commits that can still be read.
+        """Return the files with rows that the commits brought, of those commits that can still be read.
+
+        Beside its new rows a redo adds copies of files; what these hold was validated when it landed.
 
         Args:
             steps: Commits of the line.
@@ -72,6 +75,7 @@ class LineReader:
             LandedFile(file.path, step.version, step.committed_at_ms, file.rows, file.partition)
             for step in steps
             for file in self._history.added(step.version)
+            if step.kind != "redo" or not file.path.name.startswith(COPY_PREFIX)
         ]
 
 

@@ -18,7 +18,7 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.storage.location import Location, delete_all
 from lakebound.tables.datafiles import wait_stored, write_copy
 from lakebound.tables.erased import are_among
-from lakebound.tables.erasing import ErasesRows, LiveDataFile, RowsNotInFilesError
+from lakebound.tables.erasing import COPY_PREFIX, ErasesRows, LiveDataFile, RowsNotInFilesError
 from lakebound.tables.reconstruction import FileRange
 from lakebound.tables.table import KAFKA_TYPE, DataFile
 
@@ -59,8 +59,8 @@ def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
     return found
 
 
-def read_origins(file: LiveDataFile) -> pa.Table:
-    """Return where the rows of a live file are from, as ``Table.scan_kafka`` gives it."""
+def read_origins(file: LiveDataFile | DataFile) -> pa.Table:
+    """Return where the rows of a file are from, as ``Table.scan_kafka`` gives it."""
     with pq.ParquetFile(_opened(file.path)) as parquet:
         return _origins(parquet.read(columns=[KAFKA_COLUMN]))
 
@@ -97,7 +97,7 @@ class Copies:
         """
         self._table = table
         self._layout = table.layout()
-        self._name = f"erased-{uuid.uuid4().hex}"
+        self._name = f"{COPY_PREFIX}{uuid.uuid4().hex}"
         self.files: list[DataFile] = []
 
     def write(self, hits: Sequence[Hit], go: Goes) -> None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import structlog
 
-from lakebound.errors import LakeboundError
+from lakebound.errors import FilesOutdatedError, LakeboundError
 from lakebound.inspection.proof.history import Spans, spans_of
+from lakebound.inspection.proof.offset_arrays import Arrays, both, either, index_rows, size
 from lakebound.ledger.entry import Entry
-from lakebound.operations.erase.copying import Copies, Hit
+from lakebound.ledger.hours import HOUR_MS, hours_between, row_hours
+from lakebound.operations.erase.copying import Copies, Hit, read_origins
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.redo.held_rows import find_rows, rows_among
+from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.commit import Committed, Waits, commit_entry
+from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import DataFile, LedgerView, Table
+
+_SHORTEST_WAIT_SECONDS = 0.1
+_log = structlog.get_logger(__name__)
 
 
 class RowsWithoutRecordError(LakeboundError):
@@ -34,7 +44,7 @@ class NewRows:
     """What today's transform makes of a chunk.
 
     Attributes:
-        draft: Entry of kind ``redo``; ``redoes`` are the chunk's offsets. Which rows leave is filled in.
+        draft: Entry of kind ``redo``; ``redoes`` are the chunk's offsets. What it says of rows that leave is filled in.
         files: Data files with the rows, not committed yet; good for all attempts.
         read: The offsets of which Kafka gave a record.
     """
@@ -56,6 +66,8 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
 
     Raises:
         RowsWithoutRecordError: A row would leave of which no record was read.
+        FilesOutdatedError: The table has other columns, or another partitioning, than those for which the new files were
+            written: write them again.
         StalePreparedError: Others have replaced one of the files, or decided about offsets: read the ledger and try again.
         LakeboundError: What ``commit_entry`` raises.
     """
@@ -64,20 +76,85 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
     spans = spans_of(new.draft.redoes)
     hits = find_rows(files, spans)
     _check_read(table.spec.id, hits, new.read)
-    draft = new.draft.model_copy(update={"erases": sum(hit.going.num_rows for hit in hits)})
+    draft = with_leaving(new.draft, [hit.going for hit in hits])
     copies = Copies(files)
 
     def commit(entry: Entry) -> str:
-        return files.take_out([one.file for one in hits], [*copies.files, *new.files], entry)
+        return files.take_out([one.file for one in hits], copies.files, entry, new.files)
 
     try:
         copies.write(hits, partial(rows_among, spans=spans))
         return commit_entry(
             table, view, commit, draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=attempts, waits=waits
         )
-    except StalePreparedError:
+    except (StalePreparedError, FilesOutdatedError):
         copies.discard()  # none of the attempts was committed
         raise
+
+
+def redo_chunk(table: Table, new: NewRows, *, attempts: int, waits: Waits) -> Committed:
+    """Commit the new rows of a chunk whatever else is committed meanwhile; files that others replaced are looked for again.
+
+    The new rows are made once: each attempt takes the same files, of which none was committed before.
+
+    Args:
+        table: The table.
+        new: The new rows.
+        attempts: How often to try.
+        waits: How it waits for the table.
+
+    Raises:
+        LakeboundError: What ``replace_rows`` raises, of the last attempt what is stale.
+    """
+    for attempt in range(1, attempts):
+        try:
+            return replace_rows(table, table.read_ledger(), new, attempts=attempts, waits=waits)
+        except StalePreparedError as exc:
+            _log.warning("redo_looks_again", table=table.spec.id, attempt=attempt, reason=str(exc))
+            waits.between(_SHORTEST_WAIT_SECONDS)
+    return replace_rows(table, table.read_ledger(), new, attempts=attempts, waits=waits)
+
+
+def count_from_quarantine(files: Sequence[DataFile], quarantined: Arrays) -> int:
+    """Return how many records have rows in new files and are in quarantine from before.
+
+    Args:
+        files: With the new rows.
+        quarantined: Offsets in quarantine.
+    """
+    if not any(len(offsets) for offsets in quarantined.values()):
+        return 0
+    wait_stored(files)
+    landed: Arrays = {}
+    for file in files:
+        landed = either(landed, index_rows(read_origins(file)).records)
+    return size(both(landed, quarantined))
+
+
+def with_leaving(draft: Entry, leaving: Sequence[pa.Table]) -> Entry:
+    """Return the entry with the rows that leave: their number, and that their hours are touched, too. Pure.
+
+    Args:
+        draft: The entry of the new rows.
+        leaving: Where the rows that leave are from, as ``Table.scan_kafka`` gives it.
+    """
+    erases = sum(one.num_rows for one in leaving)
+    if not erases:
+        return draft
+    times = pa.concat_tables([one.select(["timestamp"]) for one in leaving])["timestamp"]
+    moments_ms = times.drop_null().cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // 1000
+    if not len(moments_ms):
+        return draft.model_copy(update={"erases": erases, "hours": None})
+    first, last = int(moments_ms.min()), int(moments_ms.max())
+    told = draft.timestamps_ms
+    timestamps_ms = (first, last) if told is None else (min(first, told[0]), max(last, told[1]))
+    hours = draft.hours
+    if hours is not None and hours.column == KAFKA_TIMESTAMP:
+        of_both = hours_between(hours.intervals) | {int(hour) for hour in np.unique(moments_ms // HOUR_MS)}
+        hours = row_hours(hours.column, of_both, int(time.time() * 1000))
+    else:
+        hours = None  # to which hour of another column a row belonged is not read: every hour may be touched
+    return draft.model_copy(update={"erases": erases, "timestamps_ms": timestamps_ms, "hours": hours})
 
 
 def _check_read(table: str, hits: Sequence[Hit], read: Spans) -> None:

@@ -232,9 +232,20 @@ class DeltaLakeTable:
             for number in range(parquet.num_row_groups):
                 yield parquet.read_row_group(number).cast(schema)
 
-    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
-        """Commit copies of files that lack some of their rows in the place of these files."""
+    def take_out(
+        self,
+        removed: Collection[LiveDataFile],
+        copies: Sequence[DataFile],
+        entry: Entry,
+        new: Sequence[DataFile] = (),
+    ) -> str:
+        """Commit copies of files that lack some of their rows, and new files, in the place of these files."""
         self._check_may_commit(entry, "erase")
+        if entry.kind == "redo":
+            # Rows come, too. The new files may have been written for another handle, so their columns are looked at each time.
+            check_may(self._spec.id, self._shape, "append")
+            self._check_fit(new, always=True)
+        files = [*copies, *new]
         if self._table().version() != self._tip.version:
             raise CommitRefusedError(self._spec.id, "its ledger was not read since its last commit")
         live = {str(row["path"]) for row in _active_files(self._table()).select(["path"]).to_pylist()}
@@ -273,11 +284,11 @@ class DeltaLakeTable:
             raise CommitRefusedError(self._spec.id, f"it moved on to epoch {self._epoch}")
         check_may(self._spec.id, self._shape, act)
 
-    def _check_fit(self, files: Sequence[DataFile]) -> None:
+    def _check_fit(self, files: Sequence[DataFile], *, always: bool = False) -> None:
         """Check that the files are for the table as it is now; whoever wrote them may have seen it as it was."""
         check_partitioned(self._spec.id, self._shape, files)
         check_not_null(self._spec.id, self._shape, files)
-        if self._shape.columns != self._first_columns:
+        if always or self._shape.columns != self._first_columns:
             check_columns(self._spec.id, self._shape, files)
 
     def has_moved_on(self) -> bool:

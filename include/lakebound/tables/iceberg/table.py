@@ -19,7 +19,14 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Identifier
 
 from lakebound.durable import make_folder, sync_new
-from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, RowsNotReadError, TableMismatchError
+from lakebound.errors import (
+    BadEntryError,
+    CommitRefusedError,
+    FilesOutdatedError,
+    NoLedgerError,
+    RowsNotReadError,
+    TableMismatchError,
+)
 from lakebound.first_line import first_line
 from lakebound.ledger.entry import ENTRY_KEY, Entry, encode
 from lakebound.spec.pipeline import KAFKA_COLUMN
@@ -267,10 +274,20 @@ class IcebergTable:
         self._history = None
         return str(snapshot.snapshot_id)
 
-    def take_out(self, removed: Collection[LiveDataFile], files: Sequence[DataFile], entry: Entry) -> str:
-        """Commit copies of files that lack some of their rows in the place of these files."""
+    def take_out(
+        self,
+        removed: Collection[LiveDataFile],
+        copies: Sequence[DataFile],
+        entry: Entry,
+        new: Sequence[DataFile] = (),
+    ) -> str:
+        """Commit copies of files that lack some of their rows, and new files, in the place of these files."""
         handle = self._table()
         self._check_may_commit(entry)
+        # A copy may be of an earlier partitioning, as its file was. Whether columns are the table's is checked of all files.
+        if any(file.spec_id not in (None, handle.metadata.default_spec_id) for file in new):
+            raise FilesOutdatedError(self._spec.id, "the partitioning")
+        files = [*copies, *new]
         properties, paths = {ENTRY_KEY: encode(entry)}, [one.name for one in removed]
         known, operation = KnownManifests(), Operation.OVERWRITE
         try:
