@@ -48,6 +48,7 @@ CHANGING_OPTIONS = {
     "maintain": "--run",
     "quarantine": "--replay",
     "recover": "--apply",
+    "redo": "--apply",
     "restore": "--apply",
     "rewind": "--apply",
 }

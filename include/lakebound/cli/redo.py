@@ -1,13 +1,24 @@
-"""``lakebound redo``: what it takes to land a range of offsets again with today's transform. It writes nothing."""
+"""``lakebound redo``: make the rows of a range of offsets again with today's transform, in place of what they are."""
 
 from __future__ import annotations
 
+import shlex
 import time
-from typing import Annotated
+from json import dumps as json_text
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.output import Json, print_json, show
+from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
+from lakebound.cli.output import Json, number, print_json, print_rows, say, show
+
+if TYPE_CHECKING:
+    from lakebound.control.replay_result import ReplayResult
+    from lakebound.operations.redo.plan import RedoPlan
+    from lakebound.settings import Settings
+    from lakebound.spec.pipeline import PipelineSpec
+
+_BY = "lakebound redo"
 
 _BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
 
@@ -18,19 +29,24 @@ SourceHash = Annotated[
 From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND} Required without --source.")]
 To = Annotated[str, typer.Option("--to", help=f"End of the range (exclusive): {_BOUND}")]
 
+Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
+
 
 def redo(
     pipeline: Annotated[str, typer.Argument(help="Pipeline name.")],
     source: SourceHash = None,
     start: From = None,
     end: To = "latest",
+    apply: Apply = None,
     json: Json = False,
 ) -> None:
-    """Show what it takes to make the rows of an offset range again with today's transform. Nothing is written.
+    """Make the rows of an offset range again with today's transform; the old rows leave in the same commits.
 
-    The plan names the offsets of which Kafka still has the records and those of which it has not, the rows that would leave
-    each table, and the files that would be rewritten. This version plans a redo and cannot apply one.
+    Planning writes nothing. The plan names the offsets of which Kafka still has the records and those of which it has not, the
+    rows that leave each table, and the files that are rewritten. It can be applied while the stream runs. Ctrl-C ends it after
+    the current batch; the same command does the rest. Exit code 0 if all of the plan is redone.
     """
+    from lakebound.operations.recovery.plan import PlanChangedError
     from lakebound.operations.redo.prepare import AskedRange, prepare
     from lakebound.operations.replay.bounds import parse_bound
     from lakebound.settings import load_settings
@@ -45,12 +61,67 @@ def redo(
     now_ms = int(time.time() * 1000)
     bounds = None if start is None else (parse_bound("--from", start, now_ms), parse_bound("--to", end, now_ms))
     plan = prepare(spec, settings, AskedRange(source, bounds))
+    if apply is not None:
+        if plan.hash != apply:
+            raise PlanChangedError(pipeline, apply, plan.hash)
+        _apply(spec, settings, plan, json=json)
+        return
+    command = _command(plan, source)
     if json:
-        print_json(plan.model_dump(mode="json"))
+        print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": command})
         return
     for line in plan.lines():
         show(line)
-    show(
-        f"This version of Lakebound plans a redo and cannot apply one. `lakebound rewind {pipeline} --to TIME` lands everything"
-        f" since a time again; the runbook bad-deploy says when."
+    show(f"\nPlan {plan.hash}. To apply it: {command}")
+
+
+def _command(plan: RedoPlan, source: str | None) -> str:
+    """Return the command that applies the plan, with its bounds: rows that land meanwhile are then not part of it."""
+    if source is not None:
+        asked = ["--source", source]
+    else:
+        asked = []
+        for option, bound in zip(("--from", "--to"), plan.bounds, strict=True):
+            asked += [option, json_text(bound, separators=(",", ":"), sort_keys=True)]
+    return shlex.join(["lakebound", "redo", plan.pipeline, *asked, "--apply", plan.hash])
+
+
+def _apply(spec: PipelineSpec, settings: Settings, plan: RedoPlan, *, json: bool) -> None:
+    result = _run(spec, settings, plan) if plan.chunks else None
+    if json:
+        print_json({"hash": plan.hash, "result": result.model_dump(mode="json") if result else None})
+    elif result is None:
+        show("nothing to redo: no offset of the range is in a table and in Kafka")
+    else:
+        rows = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
+        print_rows(("TABLE", "COMMITS", "ROWS"), rows, right=("COMMITS", "ROWS"))
+        counts = f"read {result.read:,} records: landed {result.landed:,}, filtered {result.filtered:,}"
+        show(f"{result.state}: {result.reason}; {counts}, quarantined {result.quarantined:,}")
+    raise typer.Exit(0 if result is None or result.state == "completed" else 1)
+
+
+def _run(spec: PipelineSpec, settings: Settings, plan: RedoPlan) -> ReplayResult:
+    from lakebound.control.folder import ControlFolder
+    from lakebound.control.incidents import Decision, record_incident
+    from lakebound.control.person import operating_system_user
+    from lakebound.control.replay_result import ReplayResult
+    from lakebound.ledger.entry import count
+    from lakebound.operations.backfill.orders import backfill_orders
+    from lakebound.operations.redo.orders import APPLICATION, RedoOrders
+
+    check_not_held(spec, settings)
+    say(f"redo: applying plan {plan.hash}")
+    app_id = new_app_id("redo", spec.pipeline, _BY)
+    replaces = {share.table: share.replaces for share in plan.tables}
+    orders = backfill_orders(RedoOrders, spec, settings, app_id, wanted=plan.redone, replaces=replaces, plan=plan.hash)
+    result = run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id))
+    user = operating_system_user()
+    record_incident(
+        ControlFolder(settings.home, spec.pipeline),
+        "repair",
+        f"redo: the rows of {count(plan.redone):,} offsets were made again",
+        facts={"plan": plan.hash, "source": plan.source, "rows": {name: one.rows for name, one in result.tables.items()}},
+        outcome=f"{result.state}: {result.reason}",
+        decision=Decision(asked_by=user, approved_by=user),
     )
+    return result

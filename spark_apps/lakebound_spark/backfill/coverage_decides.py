@@ -21,6 +21,7 @@ from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.replay.chunks import chunks
 from lakebound.operations.replay.orders import ReplayOrders
 from lakebound.operations.replay.plan import announced, below_marks, lowest_marks
+from lakebound.spec.table import TableSpec
 from lakebound_spark.backfill.job import Backfill, CheckWanted
 from lakebound_spark.backfill.planning import plan_on_tables
 from lakebound_spark.batch.record_format import value_fields
@@ -65,15 +66,15 @@ class CoveredTables:
 
     def __init__(self, orders: ReplayOrders, session: SparkSession, check_wanted: CheckWanted) -> None:
         spec = orders.spec
-        self._places, self._wanted, self._session = orders.places, orders.wanted, session
+        self._orders, self._places, self._wanted, self._session = orders, orders.places, orders.wanted, session
         self._check_wanted = check_wanted
         self._facts = KafkaFacts(spec.connection)
         self._references = open_book(session, spec, orders.places)
         self._topic_ids = self._facts.topic_ids(spec.topics)
         found = plan_on_tables(session, orders, self._references, with_quarantine=True)
         self._spec, self._schemas, self._settled = found.planned.spec, found.schemas, found.settled
-        every = (*spec.tables, spec.quarantine_table)
-        *self._targets, self._quarantine = (Target(*owned_table(spec, one, orders.places)) for one in every)
+        self._targets = [self._target(one) for one in spec.tables]
+        self._quarantine = Target(*owned_table(spec, spec.quarantine_table, orders.places))
         self._assembly = Assembly(
             found.planned,
             self._topic_ids,
@@ -110,8 +111,21 @@ class CoveredTables:
         """Free the threads."""
         self._lander.close()
 
+    def _target(self, one: TableSpec) -> Target:
+        return Target(*owned_table(self._orders.spec, one, self._places))
+
     def _look(self, piece: Offsets) -> Offsets:
         """Read all ledgers and return what of a piece any table lacks below the lowest mark."""
+        self._refresh()
+        coverages = [target.view.coverage for target in self._targets]
+        marks = lowest_marks(coverages)
+        for target in self._targets:
+            self._announce(target, below_marks(self._wanted, marks))
+        below = below_marks(piece, marks)
+        return reduce(add, (missing(below, coverage) for coverage in coverages), {})
+
+    def _refresh(self) -> None:
+        """Read all ledgers, check that the pipeline is what it was, and take the newest epoch."""
         for target in (*self._targets, self._quarantine):
             target.refresh()
             check_topic_ids(target.view.coverage, self._topic_ids)
@@ -125,12 +139,6 @@ class CoveredTables:
             self._lander.close()
             self._writer = writer
             self._lander = self._make_lander()
-        coverages = [target.view.coverage for target in self._targets]
-        marks = lowest_marks(coverages)
-        for target in self._targets:
-            self._announce(target, below_marks(self._wanted, marks))
-        below = below_marks(piece, marks)
-        return reduce(add, (missing(below, coverage) for coverage in coverages), {})
 
     def _announce(self, target: Target, wanted: Offsets) -> None:
         """Have the table say where the replay begins, once."""

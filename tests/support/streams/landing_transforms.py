@@ -18,6 +18,11 @@ def tag_rows(events: DataFrame) -> DataFrame:
     return explode(events.where(f"body not like '{DROPPED}%'"), "tags", into="tag")
 
 
+def tag_rows_wrongly(events: DataFrame) -> DataFrame:
+    """Return what a bad deploy makes of events: none of those with an odd id, and other bodies."""
+    return tag_rows(events.where("id % 2 = 0")).withColumn("body", F.upper("body"))
+
+
 def expected_tag_rows(event: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows that ``tag_rows`` must make of an event, worked out without Spark."""
     if event["body"].startswith(DROPPED):

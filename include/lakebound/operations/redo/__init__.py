@@ -1,4 +1,4 @@
-"""Redo: a range of offsets is landed again with today's transform, in place of the rows that it gave before; so far its plan.
+"""Redo: a range of offsets is landed again with today's transform, in place of its rows; the plan, and one chunk of it.
 
-Other rooms import ``prepare``.
+Other rooms import ``orders``, ``plan``, ``prepare``, ``progress`` and ``replacing``.
 """

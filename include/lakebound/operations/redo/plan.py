@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from functools import reduce
 
@@ -9,9 +11,11 @@ from pydantic import Field
 
 from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
-from lakebound.ledger.entry import Offsets, add, check_topic_ids, common, count, missing
+from lakebound.ledger.entry import Offsets, add, check_topic_ids, common, count, high_water_marks, missing
 from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts, TopicIdPartition
+from lakebound.operations.recovery.plan import HASH_CHARACTERS
 from lakebound.operations.replay.plan import below_marks, deleted_by_kafka, describe, lowest_marks
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import REAL_TIME
@@ -74,6 +78,25 @@ class RedoPlan(Frozen):
     chunks: int = 0
     notes: tuple[str, ...] = ()
 
+    @property
+    def hash(self) -> str:
+        """Twelve characters of a digest of what is made anew, where and by which code.
+
+        What a redo itself changes is no part of it, as the rows and files of the range are, nor what the stream lands:
+        the same approval goes on after a kill.
+        """
+        decided = {
+            **self.model_dump(mode="json", include={"pipeline", "source", "redone"}),
+            "tables": {share.table: share.model_dump(mode="json", include={"replaces"}) for share in self.tables},
+        }
+        text = json.dumps(decided, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARACTERS]
+
+    @property
+    def bounds(self) -> tuple[NextOffsets, NextOffsets]:
+        """First offset, and the offset after the last one, of each partition: what the stream lands later is not between."""
+        return first_offsets(self.redone), high_water_marks(self.redone)
+
     def lines(self) -> Iterator[str]:
         """Yield the plan as a person reads it."""
         yield f"redo {self.pipeline}: {count(self.redone):,} offsets are read again, in {self.chunks} pieces"
@@ -96,6 +119,14 @@ class RedoPlan(Frozen):
         yield "not redone, rows were erased by decision", self.erased
         yield "not redone, no table has them (`lakebound replay` lands them)", self.uncovered
         yield "left to the stream", self.left_to_stream
+
+
+def first_offsets(offsets: Offsets) -> NextOffsets:
+    """Return the first offset of each partition that has any."""
+    return {
+        topic: {partition: intervals[0][0] for partition, intervals in held.partitions.items() if intervals}
+        for topic, held in offsets.items()
+    }
 
 
 def make_plan(

@@ -20,6 +20,7 @@ from lakebound.operations.replay.bounds import ReplayBound, between, resolve
 from lakebound.operations.replay.chunks import chunks
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
+from lakebound.spec.state import check_stateless
 from lakebound.tables.erased import read_erased
 from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import places_of
@@ -48,6 +49,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
         wanted: The range.
 
     Raises:
+        WithStateError: The pipeline's rows are of windows.
         NotRedoableError: The pipeline's rows cannot be made again so.
         UnknownSourceError: No table remembers such a version of the code.
         NothingLandedYetError: A table has no ledger yet.
@@ -55,6 +57,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
         TableFeatureError: A table has a feature with which that is not done.
         LakeboundError: What ``lakebound.operations.redo.plan.make_plan`` refuses, and what reading ledgers and Kafka raises.
     """
+    check_stateless(spec, "redo")
     broker = KafkaFacts(spec.connection)
     check_redoable(spec, [topic for topic, known in broker.written_settings(spec.topics).items() if known.is_compacted])
     places = places_of(settings, spec.warehouse)
