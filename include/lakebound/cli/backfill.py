@@ -46,7 +46,7 @@ def new_app_id(kind: str, pipeline: str, by: str) -> str:
     return f"{kind}-{app_id_for(pipeline, 0, f'{by}/{os.getpid()}/{time.time_ns()}')}"
 
 
-def run_backfill(orders: RunSpec, settings: Settings, application: str, blank: Result) -> Result:
+def run_backfill(orders: RunSpec, settings: Settings, application: str, blank: Result, *, name: str = "replay") -> Result:
     """Run the application to its end, and return what it says of itself.
 
     Args:
@@ -54,6 +54,7 @@ def run_backfill(orders: RunSpec, settings: Settings, application: str, blank: R
         settings: This machine's settings.
         application: Its entry point.
         blank: The record of an application that has said nothing yet.
+        name: With which the command's lines begin.
 
     Raises:
         SubmitFailedError: It cannot be started.
@@ -62,8 +63,8 @@ def run_backfill(orders: RunSpec, settings: Settings, application: str, blank: R
     from lakebound.control.replay_result import read_result
 
     submission, process = _started(orders, settings, application)
-    say(f"replay: {orders.app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
-    code = _followed(process, orders, submission, by=operating_system_user())
+    say(f"{name}: {orders.app_id}; log: {submission.log}; Ctrl-C ends it after the current batch")
+    code = _followed(process, orders, submission, f"{name}: ", by=operating_system_user())
     result = read_result(orders.control, orders.app_id, type(blank)) or blank
     if result.state != "running":
         return result
@@ -81,7 +82,7 @@ def _started(orders: RunSpec, settings: Settings, application: str) -> tuple[Sub
     return launch_beside(spark_submit_command(orders, settings, application=application), orders, settings)
 
 
-def _followed(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, *, by: str) -> int:
+def _followed(process: subprocess.Popen[bytes], orders: RunSpec, submission: Submission, mark: str, *, by: str) -> int:
     """Print its progress until it has ended; return its exit code."""
     from lakebound.control.desired import request_stop
     from lakebound.control.replay_result import ReplayResult, read_result
@@ -93,10 +94,10 @@ def _followed(process: subprocess.Popen[bytes], orders: RunSpec, submission: Sub
         result = read_result(orders.control, orders.app_id, ReplayResult)
         if result is not None and result.chunks_done > told:
             told = result.chunks_done
-            say(f"replay: batch {told} of {result.chunks}; {result.read:,} records read")
+            say(f"{mark}batch {told} of {result.chunks}; {result.read:,} records read")
 
     def ask_to_end() -> None:
-        say("replay: ending after this batch; press Ctrl-C again to kill it (landed records stay)")
+        say(f"{mark}ending after this batch; press Ctrl-C again to kill it (landed records stay)")
         request_stop(orders.control, orders.app_id, reason="Ctrl-C", by=by)
 
-    return foreground.watch(process, submission, "replay: ", look, ask_to_end)
+    return foreground.watch(process, submission, mark, look, ask_to_end)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
+from lakebound.cli.backfill import new_app_id, run_backfill
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ def redo(
     """Make the rows of an offset range again with today's transform; the old rows leave in the same commits.
 
     Planning writes nothing. The plan names the offsets of which Kafka still has the records and those of which it has not, the
-    rows that leave each table, and the files that are rewritten. It can be applied while the stream runs. Ctrl-C ends it after
-    the current batch; the same command does the rest. Exit code 0 if all of the plan is redone.
+    rows that leave each table, and the files that are rewritten. It can be applied beside the running stream, and in a held
+    pipeline. Ctrl-C, or a hold that comes later, ends it after the current batch; the same command does the rest. Exit code 0
+    if all of the plan is redone.
     """
     from lakebound.operations.recovery.plan import PlanChangedError
     from lakebound.operations.redo.prepare import AskedRange, prepare
@@ -101,6 +102,7 @@ def _apply(spec: PipelineSpec, settings: Settings, plan: RedoPlan, *, json: bool
 
 
 def _run(spec: PipelineSpec, settings: Settings, plan: RedoPlan) -> ReplayResult:
+    from lakebound.control.desired import read_desired
     from lakebound.control.folder import ControlFolder
     from lakebound.control.incidents import Decision, record_incident
     from lakebound.control.person import operating_system_user
@@ -109,18 +111,29 @@ def _run(spec: PipelineSpec, settings: Settings, plan: RedoPlan) -> ReplayResult
     from lakebound.operations.backfill.orders import backfill_orders
     from lakebound.operations.redo.orders import APPLICATION, RedoOrders
 
-    check_not_held(spec, settings)
+    control = ControlFolder(settings.home, spec.pipeline)
+    desired = read_desired(control)
     say(f"redo: applying plan {plan.hash}")
     app_id = new_app_id("redo", spec.pipeline, _BY)
-    replaces = {share.table: share.replaces for share in plan.tables}
-    orders = backfill_orders(RedoOrders, spec, settings, app_id, wanted=plan.redone, replaces=replaces, plan=plan.hash)
-    result = run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id))
+    approved = {
+        "wanted": plan.redone,
+        "replaces": {share.table: share.replaces for share in plan.tables},
+        "plan": plan.hash,
+        "held_since": desired.since if desired.state == "held" else None,
+    }
+    orders = backfill_orders(RedoOrders, spec, settings, app_id, **approved)
+    result = run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id), name="redo")
     user = operating_system_user()
     record_incident(
-        ControlFolder(settings.home, spec.pipeline),
+        control,
         "repair",
-        f"redo: the rows of {count(plan.redone):,} offsets were made again",
-        facts={"plan": plan.hash, "source": plan.source, "rows": {name: one.rows for name, one in result.tables.items()}},
+        f"redo of {count(plan.redone):,} offsets with the code on disk",
+        facts={
+            "plan": plan.hash,
+            "source": plan.source,
+            "source_before": list(plan.made_by),
+            "rows": {name: one.rows for name, one in result.tables.items()},
+        },
         outcome=f"{result.state}: {result.reason}",
         decision=Decision(asked_by=user, approved_by=user),
     )

@@ -46,7 +46,14 @@ def time_line(targets: Iterable[RewindTarget], grains: Iterable[Grain], now: flo
 
 def said(kind: str | None) -> str:
     """Return what a version is, by the kind of its entry."""
-    said_of = {None: "not by Lakebound", "carry": "maintenance", "reset": "rewind", "land": "landed", "erase": "erased", "redo": "redone"}
+    said_of = {
+        None: "not by Lakebound",
+        "carry": "maintenance",
+        "reset": "rewind",
+        "land": "landed",
+        "erase": "erased",
+        "redo": "redone",
+    }
     return said_of.get(kind, kind or "")
 
 

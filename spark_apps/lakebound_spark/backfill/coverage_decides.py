@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
+from lakebound.control.desired import Desired
 from lakebound.control.replay_result import PieceCounts, ReplayResult, TableLanded
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.table_settling import check_unmoved
@@ -46,7 +47,10 @@ class CoverageDecides:
 
     orders: ReplayOrders
     name: ClassVar[str] = "replay"
-    commits: ClassVar[bool] = True
+
+    def goes_on_held(self, hold: Desired) -> bool:
+        """Return False: a held pipeline gets no rows of a replay."""
+        return False
 
     def begun(self) -> ReplayResult:
         """Return the record as it is before anything has landed."""

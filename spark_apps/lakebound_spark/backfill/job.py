@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from lakebound.control.desired import read_desired
+from lakebound.control.desired import Desired, read_desired
 from lakebound.control.replay_result import PieceCounts, ReplayResult, ReplayState, TableLanded, write_result
 from lakebound.errors import HeldError, LakeboundError
 from lakebound.landing.kafka_errors import refusal_in
@@ -70,9 +70,12 @@ class Policy(Protocol[Piece]):
     def name(self) -> str:
         """What a person calls such a backfill."""
 
-    @property
-    def commits(self) -> bool:
-        """Whether anything is landed; a trial only counts."""
+    def goes_on_held(self, hold: Desired) -> bool:
+        """Return whether it goes on while the pipeline is held; a trial does, which lands nothing.
+
+        Args:
+            hold: The desired state, which is ``held``.
+        """
 
     def begun(self) -> ReplayResult:
         """Return the record as it is before anything has landed."""
@@ -148,7 +151,7 @@ class Backfill(Generic[Piece]):
         if control.stop_marker(self._orders.app_id).exists():
             raise StoppedError(pipeline)
         desired = read_desired(control)
-        if desired.state == "held" and self._policy.commits:
+        if desired.state == "held" and not self._policy.goes_on_held(desired):
             raise HeldError(pipeline, desired.reason)
 
     def _change(self, result: ReplayResult, **changes: object) -> None:

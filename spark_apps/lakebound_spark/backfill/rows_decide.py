@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
+from lakebound.control.desired import Desired
 from lakebound.control.replay_result import PieceCounts, TableLanded
 from lakebound.inspection.proof.history import spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, beyond, both, size
@@ -74,10 +75,9 @@ class RowsDecide:
     orders: ReleaseOrders
     name: ClassVar[str] = "release"
 
-    @property
-    def commits(self) -> bool:
-        """Whether anything is landed; a trial only counts."""
-        return not self.orders.is_trial
+    def goes_on_held(self, hold: Desired) -> bool:
+        """Return whether it is a trial, which only counts: a held pipeline gets no rows of a release."""
+        return self.orders.is_trial
 
     def begun(self) -> ReleaseResult:
         """Return the record as it is before anything has landed."""

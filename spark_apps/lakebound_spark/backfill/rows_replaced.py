@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pyspark.sql import SparkSession
 
+from lakebound.control.desired import Desired
 from lakebound.control.folder import locked
 from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
@@ -26,7 +27,7 @@ from lakebound.ledger.erased import ErasedFile
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import done_by, pieces_left, to_do
-from lakebound.operations.redo.replacing import NewRows, count_from_quarantine, redo_chunk
+from lakebound.operations.redo.replacing import NewRows, check_as_planned, count_from_quarantine, redo_chunk
 from lakebound.operations.release.candidates import offsets_in
 from lakebound.operations.release.reading import read_places
 from lakebound.spec.table import TableSpec
@@ -54,7 +55,10 @@ class RowsReplaced:
 
     orders: RedoOrders
     name: ClassVar[str] = "redo"
-    commits: ClassVar[bool] = True
+
+    def goes_on_held(self, hold: Desired) -> bool:
+        """Return whether it is the hold under which a person has applied the plan; one that comes later ends the redo."""
+        return hold.since == self.orders.held_since
 
     def begun(self) -> ReplayResult:
         """Return the record as it is before anything has landed."""
@@ -164,8 +168,14 @@ class RedoneTarget(Target):
         return add(missing(add(self.view.coverage, self.piece), self.left), self.pending)
 
     def refresh(self) -> None:
-        """Read the ledger again, and what this plan has done by now."""
+        """Read the ledger again, and what this plan has done by now.
+
+        Raises:
+            RedoOvertakenError: The table was rewound, or rows of these records were erased, since the plan was made.
+        """
         super().refresh()
+        if self.view.entry is not None:
+            check_as_planned(self.whole, self.view.entry, self.replaces)
         self.done = done_by(self.table.entries(), self.orders.plan)
 
     def commit(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
-from tests.support.tables.local_tables import TOPIC
+from tests.support.tables.local_tables import TOPIC, offsets
 from tests.support.tables.rewinding import StandInKafka, World, described, make_world
 
 from lakebound.landing.kafka import WrittenSettings
 from lakebound.ledger.entry import Entry, high_water_marks, new_commit_id
 from lakebound.ledger.sources import Source, remembered
 from lakebound.operations.redo import prepare as preparing
+from lakebound.operations.redo.replacing import RedoOvertakenError, check_as_planned
 from lakebound.settings import Settings
 from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import places_of
@@ -104,6 +105,22 @@ def test_records_of_which_rows_were_erased_are_left_alone(world: World) -> None:
     body = answer("redo", "orders", "--from", '{"orders": {"0": 40}}', "--to", '{"orders": {"0": 50}}')
     assert body["erased"][TOPIC]["partitions"] == {"0": [[45, 46]]}
     assert body["redone"][TOPIC]["partitions"] == {"0": [[40, 45], [46, 50]]}
+
+
+def test_what_was_erased_or_taken_back_since_the_plan_is_not_redone(world: World) -> None:
+    plan = answer("erase", "orders", "--where", "id = 45")
+    lakebound("erase", "orders", "--where", "id = 45", "--apply", plan["hash"])
+    for one in world.spec.tables:
+        table = open_table(one, world.at)
+        entry = table.read_ledger().entry
+        assert entry is not None
+        check_as_planned(table, entry, offsets(46, 60))
+        for start, end, what in (
+            (40, 50, "rows of 1 of its records were erased"),
+            (55, 65, "5 of its offsets were taken back"),
+        ):
+            with pytest.raises(RedoOvertakenError, match=what):
+                check_as_planned(table, entry, offsets(start, end))
 
 
 def test_the_code_that_did_it_and_is_still_there_is_named(world: World) -> None:

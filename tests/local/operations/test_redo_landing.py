@@ -50,11 +50,11 @@ class Scene:
     def tables(self) -> list[Table]:
         return [open_table(table, self.at) for table in self.spec.tables]
 
-    def run(self, start: int, end: int, plan: str = "plan-1") -> ReplayResult:
+    def run(self, start: int, end: int, plan: str = "plan-1", held_since: float | None = None) -> ReplayResult:
         wanted = local_tables.offsets(start, end)
         replaces = {one.spec.id: common(wanted, one.read_ledger().coverage) for one in self.tables()}
         body = {"spec": self.spec, "places": self.at, "app_id": "redo-1", "freshness": "available_now"}
-        return redo(RedoOrders(**body, wanted=wanted, replaces=replaces, plan=plan))
+        return redo(RedoOrders(**body, wanted=wanted, replaces=replaces, plan=plan, held_since=held_since))
 
     def land(self, start: int, end: int) -> None:
         """Land rows in all tables as the stream does."""
@@ -204,10 +204,21 @@ def test_what_the_stream_lands_meanwhile_stays(scene: Scene) -> None:
     assert scene.shown() == scene.expected(100, 300, landed=500)
 
 
-def test_a_held_pipeline_gets_no_rows(scene: Scene) -> None:
-    change_desired(scene.control, "held", reason="look first", by="test")
-    assert scene.run(0, 100).state == "refused"
+def test_a_held_pipeline_gets_the_rows_of_a_plan_that_was_applied_under_the_hold(scene: Scene) -> None:
+    hold = change_desired(scene.control, "held", reason="look first", by="test")
+    assert scene.run(0, 100).state == "refused", "it was held after the plan was applied"
     assert scene.shown() == scene.expected(0, 0)
+    assert scene.run(0, 100, held_since=hold.since).state == "completed"
+    assert scene.shown() == scene.expected(0, 100)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_hold_that_comes_meanwhile_ends_it_after_the_piece(scene: Scene, is_held: bool) -> None:
+    since = change_desired(scene.control, "held", reason="look first", by="test").since if is_held else None
+    scene.meanwhile[2] = lambda: change_desired(scene.control, "held", reason="stop that", by="test")
+    result = scene.run(0, 400, held_since=since)
+    assert (result.state, result.chunks_done) == ("refused", 2)
+    assert scene.shown() == scene.expected(0, 200)
 
 
 def test_a_repair_waits_until_it_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ class State:
         released: How many offsets were decided again.
         redos: Ids of the commits of the redos that stand, oldest first.
         bad: Offsets in quarantine; one that landed after all stays there.
-        quarantine_end: Offsets below it are covered by the quarantine.
+        quarantine_covers: Offsets that the quarantine's ledger covers: it hears of batches without bad records later, or never.
         recalled: How many offsets were put into quarantine after their batch.
     """
 
@@ -43,7 +43,7 @@ class State:
     released: int = 0
     redos: tuple[str, ...] = ()
     bad: frozenset[int] = frozenset()
-    quarantine_end: int = 0
+    quarantine_covers: frozenset[int] = frozenset()
     recalled: int = 0
 
     def rows(self) -> list[Row]:
@@ -69,7 +69,7 @@ class RedoWorld:
         """Land new records."""
         start, fates = self.now.end, self._fates(number)
         made = dict(zip(range(start, start + number), fates, strict=True))
-        before = self._quarantined(made, start + number)
+        before = self._quarantined(made)
         span = self._spans(made)
         state = replace(before, end=start + number, fates={**self.now.fates, **made})
         self._commit("land", state, range=span, read=number, **counts(fates))
@@ -79,7 +79,7 @@ class RedoWorld:
         old = {offset: self.now.fates[offset] for offset in range(start, end)}
         made = dict(zip(old, self._fates(len(old)), strict=True))
         from_quarantine = sum(offset in self.now.bad and ROWS[fate] > 0 for offset, fate in made.items())
-        before = self._recalled({offset for offset, fate in made.items() if fate == "bad"} - self.now.bad)
+        before = self._quarantined_anew(made)
         commit = f"redo-{len(self.entries)}"
         state = replace(
             before,
@@ -99,6 +99,11 @@ class RedoWorld:
             **counts(made.values()),
         )
 
+    def die_before_redo(self, start: int, end: int) -> None:
+        """Put newly bad records of a range into quarantine, as a redo does that is killed before it commits to the table."""
+        made = dict(zip(range(start, end), self._fates(end - start), strict=True))
+        self.states[-1] = self._quarantined_anew(made)
+
     def release(self, number: int) -> None:
         """Land some of the records that are bad, or find that they give no row."""
         bad = [offset for offset, fate in self.now.fates.items() if fate == "bad"]
@@ -117,18 +122,23 @@ class RedoWorld:
         """Go back to what the table and its quarantine held after a commit."""
         state = self.states[number]
         self.before.append(number)
-        self._add(self.quarantine, "reset", {"coverage": offsets((0, 0, state.quarantine_end)), "released": state.recalled})
+        self._add(self.quarantine, "reset", {"coverage": self._spans(state.quarantine_covers), "released": state.recalled})
         self._commit("reset", state)
 
     def do_anything(self) -> str:
         """Commit something, by chance, and return what."""
         end = self.now.end
-        what = self.choice.choice(["land", "land", "redo", "redo", "redo", "release", "carry", "rewind"]) if end else "land"
+        what = (
+            self.choice.choice(["land", "land", "redo", "redo", "redo", "die", "release", "carry", "rewind"]) if end else "land"
+        )
         if what == "land":
             self.land(self.choice.randint(1, 8))
         elif what == "redo":
             start = self.choice.randrange(end)
             self.redo(start, self.choice.randint(start + 1, end))
+        elif what == "die":
+            start = self.choice.randrange(end)
+            self.die_before_redo(start, self.choice.randint(start + 1, end))
         elif what == "release":
             self.release(self.choice.randint(1, 4))
         elif what == "rewind":
@@ -164,32 +174,33 @@ class RedoWorld:
     def _spans(self, made: Iterable[int]) -> Offsets:
         return offsets(*((0, offset, offset + 1) for offset in made))
 
-    def _quarantined(self, made: dict[int, str], end: int) -> State:
+    def _quarantined(self, made: dict[int, str]) -> State:
         """Put the bad records of a batch into the quarantine, which hears of batches without any with the next bad ones."""
+        new = frozenset(offset for offset, fate in made.items() if fate == "bad")
+        every = frozenset(range(max(made, default=-1) + 1))
+        return self._added("land", self.now, every - self.now.quarantine_covers, new) if new else self.now
+
+    def _quarantined_anew(self, made: dict[int, str]) -> State:
+        """Put records of a redo into the quarantine: those of offsets that it covers are recalled, if it does not have them."""
         new = frozenset(offset for offset, fate in made.items() if fate == "bad")
         if not new:
             return self.now
-        span = offsets((0, self.now.quarantine_end, end))
-        body = {"range": span, "quarantined": len(new), "rows": len(new), "read": len(new)}
-        self._add(self.quarantine, "land", self._said_by_quarantine(end, self.now.recalled) | body)
-        return replace(self.now, bad=self.now.bad | new, quarantine_end=end)
+        fresh = frozenset(made) - self.now.quarantine_covers
+        state, again = self.now, new - fresh
+        if fresh:
+            state = self._added("replay", state, fresh, new & fresh)
+        if chosen := again - state.bad:
+            state = replace(state, bad=state.bad | chosen, recalled=state.recalled + len(chosen))
+            self._add(self.quarantine, "recall", self._said(state) | {"releases": self._spans(chosen)} | of_bad(chosen))
+        return state
 
-    def _recalled(self, new: Iterable[int]) -> State:
-        """Put records into the quarantine that were good when they were read before."""
-        chosen = frozenset(new)
-        if not chosen:
-            return self.now
-        end, start = self.now.end, self.now.quarantine_end
-        if end > start:
-            body: dict[str, Any] = {"range": offsets((0, start, end))}
-            self._add(self.quarantine, "land", self._said_by_quarantine(end, self.now.recalled) | body)
-        recalled = self.now.recalled + len(chosen)
-        body = {"releases": self._spans(sorted(chosen)), "quarantined": len(chosen), "rows": len(chosen), "read": len(chosen)}
-        self._add(self.quarantine, "recall", self._said_by_quarantine(end, recalled) | body)
-        return replace(self.now, bad=self.now.bad | chosen, quarantine_end=end, recalled=recalled)
+    def _added(self, kind: str, state: State, covered: frozenset[int], new: frozenset[int]) -> State:
+        after = replace(state, bad=state.bad | new, quarantine_covers=state.quarantine_covers | covered)
+        self._add(self.quarantine, kind, self._said(after) | {"range": self._spans(covered)} | of_bad(new))
+        return after
 
-    def _said_by_quarantine(self, end: int, recalled: int) -> dict[str, Any]:
-        return {"coverage": offsets((0, 0, end)), "released": recalled}
+    def _said(self, state: State) -> dict[str, Any]:
+        return {"coverage": self._spans(state.quarantine_covers), "released": state.recalled}
 
     def _commit(self, kind: str, state: State, **body: Any) -> None:
         newest = state.redos[-1] if state.redos else ("" if self.entries[-1].entry.newest_redo else None)
@@ -216,6 +227,11 @@ class RedoWorld:
             later_coverage=newest.coverage,
             released=newest.released,
         )
+
+
+def of_bad(records: frozenset[int]) -> dict[str, int]:
+    """Return the counts of an entry of the quarantine."""
+    return {"quarantined": len(records), "rows": len(records), "read": len(records)}
 
 
 def counts(fates: Iterable[str]) -> dict[str, int]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.streams.long_form import examples
-from tests.support.worlds.proof_world import TOPIC, proof_of
-from tests.support.worlds.redo_world import RedoWorld
+from tests.support.worlds.proof_world import TOPIC, born, proof_of
+from tests.support.worlds.redo_world import RedoWorld, State
 
 from lakebound.inspection.proof.history import trace
 from lakebound.inspection.proof.redone import shares_of
 
 SEEDS = st.integers(0, 2**32 - 1)
+ALL_LANDED = {"read": 20, "landed": 20, "rows": 20, "filtered": 0, "quarantined": 0}
 
 
 def any_world(seed: int, commits: int = 12) -> tuple[RedoWorld, list[str]]:
@@ -137,3 +140,23 @@ def test_entries_alone_count_the_rows_exactly_and_the_records_at_most() -> None:
     assert proof.rows == len(world.now.rows())
     assert proof.records >= len({row[1] for row in world.now.rows()})
     assert any("upper bounds" in note for note in proof.notes)
+
+
+def test_what_a_redo_puts_into_quarantine_is_right_though_one_application_landed_it_as_good() -> None:
+    """The quarantine's ledger lags: it covers none of these offsets, so the redo lands them there, with the stream's epoch."""
+    world = RedoWorld(54)
+    world.land(20)
+    world.quarantine, world.states[-1] = [born()], State(end=20, fates=dict.fromkeys(range(20), "one"))
+    world.entries[-1] = replace(world.entries[-1], entry=world.entries[-1].entry.model_copy(update=ALL_LANDED))
+    world.redo(3, 17)
+    assert any(fate == "bad" for fate in world.now.fates.values()) and world.quarantine[-1].entry.kind == "replay"
+    for deep in (True, False):
+        assert world.prove(deep=deep).ok, [table.problems for table in world.prove(deep=deep).tables]
+
+
+def test_a_redo_that_died_between_the_quarantine_and_the_table_is_no_problem() -> None:
+    world = RedoWorld(54)
+    world.land(20)
+    world.die_before_redo(0, 20)
+    assert any(one.entry.kind == "recall" for one in world.quarantine)
+    assert world.prove().ok and set(world.now.bad) & {row[1] for row in world.now.rows()}

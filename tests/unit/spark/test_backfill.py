@@ -10,7 +10,7 @@ import pytest
 from tests.support.tables.guests import without_waits
 from tests.support.tables.transform_worlds import pipeline
 
-from lakebound.control.desired import change_desired, request_stop
+from lakebound.control.desired import Desired, change_desired, request_stop
 from lakebound.control.replay_result import PieceCounts, ReplayResult, TableLanded, read_result
 from lakebound.errors import CommitUnknownError
 from lakebound.landing.run_spec import RunSpec
@@ -56,8 +56,11 @@ class Numbers:
     orders: RunSpec
     landed: Landed
     most: int = 6
-    commits: bool = True
+    is_trial: bool = False
     name: str = "count"
+
+    def goes_on_held(self, hold: Desired) -> bool:
+        return self.is_trial
 
     def begun(self) -> ReplayResult:
         return ReplayResult(app_id=self.orders.app_id)
@@ -107,7 +110,7 @@ def test_what_is_asked_meanwhile_ends_it_before_the_next_piece_or_attempt(orders
 
     result = Backfill(orders, Numbers(orders, landed := Landed(before={1: hold}))).run()
     assert (result.state, result.error_class, landed.attempts, landed.looks) == ("refused", "HeldError", 1, 0)
-    trial = Backfill(orders, Numbers(orders, Landed(), commits=False)).run()
+    trial = Backfill(orders, Numbers(orders, Landed(), is_trial=True)).run()
     assert trial.state == "completed", "a trial lands nothing"
     change_desired(orders.control, "running")
     result = Backfill(orders, Numbers(orders, landed := Landed(before={1: stop}))).run()

@@ -86,15 +86,15 @@ def _bounds(entries: Sequence[CommittedEntry], *, whole: Spans | None, outside: 
     """Return the least and the most that entries inside ``whole`` (None: anywhere) and not in ``outside`` count."""
     least = most = 0
     for entry in (committed.entry for committed in entries):
-        is_recall = entry.kind == "recall"
-        spans = spans_of(entry.releases if is_recall else entry.range)
+        spans = spans_of(entry.releases if entry.kind == "recall" else entry.range)
         if not entry.quarantined or not spans or entry.delivery is not None:
             continue  # in real time bad records go to a topic
         touched = whole is None or any(_touches(spans, whole))
         inside = whole is None or _is_inside(spans, whole)
         most += entry.quarantined if touched else 0
-        # What is recalled for one table another may have landed, when it was good.
-        is_certain = inside and not is_recall and not any(_touches(spans, outside(entry)))
+        # What is recalled for one table another may have landed, when it was good; so may what a redo put into quarantine.
+        is_of_others = whole is not None and entry.kind in ("recall", "replay")
+        is_certain = inside and not is_of_others and not any(_touches(spans, outside(entry)))
         least += entry.quarantined if is_certain else 0
     return least, most
 

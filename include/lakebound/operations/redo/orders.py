@@ -14,7 +14,10 @@ class RedoOrders(ReplayOrders):
     Attributes:
         replaces: Of all offsets that are read again, those of each table, by its id.
         plan: Hash of the plan that was approved; the entries name it.
+        held_since: Since when the pipeline was held when the plan was applied, in epoch seconds: the redo lands under this
+            hold, and one that comes later ends it. None: it was not held.
     """
 
     replaces: dict[str, Offsets]
     plan: str
+    held_since: float | None = None

@@ -14,7 +14,7 @@ import structlog
 from lakebound.errors import FilesOutdatedError, LakeboundError
 from lakebound.inspection.proof.history import Spans, spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, both, either, index_rows, size
-from lakebound.ledger.entry import Entry
+from lakebound.ledger.entry import Entry, Offsets, count, missing
 from lakebound.ledger.hours import HOUR_MS, hours_between, row_hours
 from lakebound.operations.erase.copying import Copies, Hit, read_origins
 from lakebound.operations.erase.prepare import erasable
@@ -22,6 +22,7 @@ from lakebound.operations.redo.held_rows import find_rows, rows_among
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.commit import Committed, Waits, commit_entry
 from lakebound.tables.datafiles import wait_stored
+from lakebound.tables.erased import erased_among, read_erased
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import DataFile, LedgerView, Table
 
@@ -29,7 +30,7 @@ _SHORTEST_WAIT_SECONDS = 0.1
 _log = structlog.get_logger(__name__)
 
 
-class RowsWithoutRecordError(LakeboundError):
+class RowsWithoutRecordError(LakeboundError, is_refusal=True):
     """Rows are to leave of which Kafka has not given the records."""
 
     def __init__(self, table: str, rows: int, example: str) -> None:
@@ -37,6 +38,13 @@ class RowsWithoutRecordError(LakeboundError):
             f"table {table}: {rows:,} rows would leave of which Kafka no longer has the records, such as {example}; nothing"
             f" was written. Plan the redo again: the plan leaves out what Kafka has deleted"
         )
+
+
+class RedoOvertakenError(LakeboundError, is_refusal=True):
+    """A table is no longer what an approved redo was planned for."""
+
+    def __init__(self, table: str, what: str) -> None:
+        super().__init__(f"table {table}: {what} since the redo was planned; nothing more was redone. Plan the redo again")
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,27 @@ def redo_chunk(table: Table, new: NewRows, *, attempts: int, waits: Waits) -> Co
             _log.warning("redo_looks_again", table=table.spec.id, attempt=attempt, reason=str(exc))
             waits.between(_SHORTEST_WAIT_SECONDS)
     return replace_rows(table, table.read_ledger(), new, attempts=attempts, waits=waits)
+
+
+def check_as_planned(table: Table, entry: Entry, replaces: Offsets) -> None:
+    """Check that a table still holds what is to be redone, and that nobody has erased rows of it.
+
+    Repairs and erasures wait for a redo where they see its lock; on another machine they may not.
+
+    Args:
+        table: The table.
+        entry: Its newest entry.
+        replaces: The offsets that the plan makes anew in it.
+
+    Raises:
+        RedoOvertakenError: It does not, or somebody has.
+    """
+    if uncovered := count(missing(replaces, entry.coverage)):
+        raise RedoOvertakenError(table.spec.id, f"{uncovered:,} of its offsets were taken back")
+    if entry.erased is None:
+        return
+    if erased := count(erased_among(replaces, read_erased(table, entry).records)):
+        raise RedoOvertakenError(table.spec.id, f"rows of {erased:,} of its records were erased by decision")
 
 
 def count_from_quarantine(files: Sequence[DataFile], quarantined: Arrays) -> int:
