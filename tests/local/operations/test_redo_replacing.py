@@ -10,15 +10,18 @@ import pyarrow as pa
 import pytest
 from tests.oracle import read_delta, read_iceberg
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
+from tests.support.tables.maintenance import compact_delta
 from tests.support.tables.rewinding import World, world_fixture  # noqa: F401
 
 from lakebound.errors import FilesOutdatedError, TableMismatchError
 from lakebound.inspection.proof.history import spans_of
-from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.operations.redo.replacing import NewRows, RowsWithoutRecordError, replace_rows
+from lakebound.ledger.entry import Entry, carried, new_commit_id
+from lakebound.operations.redo.replacing import NewRows, RowsWithoutRecordError, redo_chunk, replace_rows
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import WAITS, Committed
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.iceberg.live_files import KnownManifests
+from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import open_table
 
@@ -39,7 +42,15 @@ def made(start: int, end: int, city: str) -> pa.Table:
     return found.set_column(found.column_names.index("city"), "city", pa.array([city] * (end - start)))
 
 
-def redo(world: World, table: TableSpec, start: int, end: int, city: str, read: tuple[int, int] | None = None) -> Committed:
+def redo(
+    world: World,
+    table: TableSpec,
+    start: int,
+    end: int,
+    city: str,
+    read: tuple[int, int] | None = None,
+    looks_again: bool = False,
+) -> Committed:
     opened = open_table(table, world.at)
     view = opened.read_ledger()
     files = write_data_files(made(start, end, city), opened.layout(), f"redo-{new_commit_id()}")
@@ -54,7 +65,23 @@ def redo(world: World, table: TableSpec, start: int, end: int, city: str, read: 
         rows=end - start,
     )
     new = NewRows(draft, files, spans_of(offsets(*(read or (start, end)))))
+    if looks_again:
+        return redo_chunk(opened, new, attempts=5, waits=WAITS)
     return replace_rows(opened, view, new, attempts=5, waits=WAITS)
+
+
+def compact(world: World, table: TableSpec) -> None:
+    """Put the rows of a table into other files, as maintenance does."""
+    if table.format == "delta":
+        assert compact_delta(table, world.at) > 1
+        return
+    opened = open_table(table, world.at)
+    entry = opened.read_ledger().entry
+    assert isinstance(opened, IcebergTable) and entry is not None
+    live = opened.live_data_files()
+    every = pa.concat_tables(part for file in live for part in opened.rows_of(file))
+    files = write_data_files(every, opened.layout(), "compacted")
+    opened.replace_files([file.name for file in live], files, carried(entry), KnownManifests())
 
 
 def test_any_ranges_one_after_another_leave_each_row_as_the_last_one_made_it(world: World) -> None:
@@ -104,6 +131,16 @@ def test_an_append_between_reading_and_commit_is_kept(world: World, monkeypatch:
         assert happened
         found = shown(world, table)
         assert sorted(found) == list(range(20)) and {i for i, city in found.items() if city == "redone"} == set(range(3, 7))
+
+
+def test_files_that_maintenance_rewrites_meanwhile_are_looked_for_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for start in (0, 10, 20):
+        world.land(start, start + 10)
+    for table in world.spec.tables:
+        happened = meanwhile(monkeypatch, world, table, partial(compact, world, table))
+        expected = shown(world, table) | dict.fromkeys(range(5, 15), "redone")
+        done = redo(world, table, 5, 15, "redone", looks_again=True)
+        assert happened and shown(world, table) == expected and done.entry.erases == 10
 
 
 @pytest.mark.parametrize("had_rows", [True, False])
