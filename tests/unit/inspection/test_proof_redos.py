@@ -155,8 +155,11 @@ def test_what_a_redo_puts_into_quarantine_is_right_though_one_application_landed
 
 
 def test_a_redo_that_died_between_the_quarantine_and_the_table_is_no_problem() -> None:
-    world = RedoWorld(54)
-    world.land(20)
-    world.die_before_redo(0, 20)
-    assert any(one.entry.kind == "recall" for one in world.quarantine)
-    assert world.prove().ok and set(world.now.bad) & {row[1] for row in world.now.rows()}
+    in_both = 0
+    for seed in range(20):
+        world = RedoWorld(seed)
+        world.land(20)
+        world.die_before_redo(0, 20)
+        assert world.prove().ok
+        in_both += bool(world.now.bad & {row[1] for row in world.now.rows()})
+    assert in_both > 10

@@ -10,9 +10,10 @@ from lakebound.inspection.proof.columns import judge_columns
 from lakebound.inspection.proof.entries import judge_entries, named, unread, without_ledger
 from lakebound.inspection.proof.erased import Erased, find_erased
 from lakebound.inspection.proof.facts import Readable, TableAsFound
-from lakebound.inspection.proof.history import History, Overlaps, overlaps, trace
+from lakebound.inspection.proof.history import History, Overlaps, overlaps, trace, union
 from lakebound.inspection.proof.marks import judge_marks
 from lakebound.inspection.proof.offset_arrays import RowOffsets, index_rows
+from lakebound.inspection.proof.releases import recalled_in
 from lakebound.inspection.proof.result import Found, Proof, TableProof
 from lakebound.inspection.proof.rows import KafkaRows, TargetRows, judge_quarantine_rows, judge_target_rows
 from lakebound.ledger.entry import Offsets, TopicOffsets, high_water_marks
@@ -130,5 +131,6 @@ def _of_rows(proof: TableProof, case: _Case, others: Sequence[_Case], kafka: Kaf
         found = (other.facts.rows for other in others if other.facts.role == "quarantine")
         quarantine = index_rows(case.facts.bad_rows, *(rows for rows in found if rows is not None))
         proof = proof.adding(notes=[case.facts.note] if case.facts.note else [])
-    target = TargetRows(case.facts, case.history, rows, quarantine, case.erased, involved)
+    recalled = union(recalled_in(other.history, other.facts) for other in others if other.facts.role == "quarantine")
+    target = TargetRows(case.facts, case.history, rows, quarantine, case.erased, involved, recalled)
     return judge_target_rows(proof, target, kafka, may_filter=may_filter)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lakebound.inspection.proof.history import Spans, difference, ranges_of, spans_of, union
+from lakebound.inspection.proof.facts import TableAsFound
+from lakebound.inspection.proof.history import History, Spans, difference, ranges_of, spans_of, union
 from lakebound.inspection.proof.offset_arrays import Arrays, beyond, found_offsets, size, spans_from, within
 from lakebound.inspection.proof.redone import Share, named_by
 from lakebound.inspection.proof.result import Found, found
-from lakebound.ledger.entry import DECIDE_ANEW, Offsets, count
+from lakebound.ledger.entry import DECIDE_ANEW, EntryKind, Offsets, count
+
+_BY_OTHERS: tuple[EntryKind, ...] = ("recall", "replay")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,20 @@ def releases_of(shares: Sequence[Share], released: int, later: Sequence[Offsets]
     again = [named_by(share.entry) for share in shares if share.entry.kind in (*DECIDE_ANEW, "redo")]
     told = sum(count(share.entry.releases) + share.entry.from_quarantine for share in shares)
     return Releases(found, named, union([*again, *since]), max(0, released - told))
+
+
+def recalled_in(quarantine: History, facts: TableAsFound) -> Spans:
+    """Return the offsets whose bad records a replay or redo has put into quarantine, or a recall, after they had been landed.
+
+    A record of them that a table has landed is right: it was good then, and the table keeps it until a redo replaces it.
+
+    Args:
+        quarantine: History of the quarantine.
+        facts: Of the quarantine.
+    """
+    entries = [committed.entry for committed in quarantine.standing]
+    found = [entry.releases if entry.kind == "recall" else entry.range for entry in entries if entry.kind in _BY_OTHERS]
+    return union(spans_of(offsets) for offsets in (*found, *facts.later_releases))
 
 
 def doubted(shared: Arrays, releases: Releases) -> Found:

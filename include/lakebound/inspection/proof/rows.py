@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakebound.inspection.proof.entries import named
 from lakebound.inspection.proof.erased import Erased, together
@@ -76,6 +76,7 @@ class TargetRows:
         quarantine: Rows of the pipeline's quarantine.
         erased: Rows that were erased by decision.
         involved: Versions of commits that overlap: what their counts say of their ranges is ambiguous.
+        recalled: Offsets whose bad records came into quarantine after they had been landed.
     """
 
     facts: TableAsFound
@@ -84,6 +85,7 @@ class TargetRows:
     quarantine: RowOffsets
     erased: Erased
     involved: frozenset[str]
+    recalled: Spans = field(default_factory=dict)
 
 
 def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *, may_filter: bool) -> TableProof:
@@ -128,7 +130,8 @@ def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *
     missing = missing.plus(holes).plus(_deleted_unlanded(proof))
     counted = [counts for counts in counted if counts.version not in target.involved]
     again = union(counts.spans for counts in counted if counts.has_read_again)
-    shared = doubted(beyond(both(landed, bad), again), releases)
+    explained = union([again, target.recalled])
+    shared = doubted(beyond(both(landed, bad), explained), releases)
     more = apart.model_copy(update={"count": max(0, -apart.count)})
     proof = _judge_copies(proof, facts, rows, extra=shared, counted=counted, more=more)
     problems = _missing_problem(missing, texts)
@@ -138,7 +141,7 @@ def judge_target_rows(proof: TableProof, target: TargetRows, kafka: KafkaRows, *
         problems.append(f"offsets both landed and quarantined: {shared}")
     return proof.adding(
         problems=problems,
-        notes=[*_limits(covered, kafka, undecided), *_read_again(within(both(first, bad), again))],
+        notes=[*_limits(covered, kafka, undecided), *_read_again(within(both(first, bad), explained))],
         missing=missing,
         undecided=undecided,
         records=size(landed),
