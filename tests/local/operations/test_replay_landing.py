@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.tables import local_tables
-from tests.support.tables.guests import without_waits
+from tests.support.tables.guests import FakeKafka, FakePlan, FakeSession, without_waits
 from tests.support.tables.local_tables import SCHEMA, TOPIC, TOPIC_ID, genesis, landed_offsets, make_table, places
 
 import lakebound_spark.backfill.coverage_decides as replaying
@@ -99,30 +99,6 @@ class FakeLander:
             ]
             count = sum(end - start for start, end in intervals)
             target.commit(self._writer, offsets, Counts(read=count, landed=count, rows=count), files, Origin(lane="driver"))
-
-
-class FakeKafka:
-    def __init__(self, _: object) -> None:
-        """Needs no broker."""
-
-    def topic_ids(self, topics: Sequence[str]) -> Mapping[str, str]:
-        return dict.fromkeys(topics, TOPIC_ID)
-
-
-@dataclass(frozen=True)
-class FakePlan:
-    """What a transform gives that nobody calls."""
-
-    spec: PipelineSpec
-    columns: pa.Schema
-
-    def table_schemas(self) -> dict[str, pa.Schema]:
-        return {one.id: self.columns for one in self.spec.tables}
-
-
-class FakeSession:
-    def stop(self) -> None:
-        """There is none."""
 
 
 @pytest.fixture
