@@ -38,7 +38,8 @@ from lakebound.spec.table import TableSpec
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600 if LONG_FORM else 900)]
 
-DEPLOYED_WRONGLY, CHUNK, PER_SECOND, PARTITIONS = 2_400, 800, 100, 4
+DEPLOYED_WRONGLY, CHUNK, PARTITIONS = 2_400, 800, 4
+PER_SECOND = 100 if LONG_FORM else 20
 FIRST_NUMBER = 1_000_000
 """The load beside it counts from 0."""
 NO_BODY_EVERY = 41
@@ -121,7 +122,7 @@ class Reader:
                 for table in self.pipeline.spec.tables:
                     self._look(table)
                 self.looks += 1
-                self._ended.wait(0.5)
+                self._ended.wait(1.0)
         except Exception as exc:
             self.wrong.append(f"it ended: {type(exc).__name__}: {exc}")
 
