@@ -15,15 +15,26 @@ from pathlib import Path
 import pytest
 from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.applications import RunningApplication, applications, go_on
+from tests.support.streams.command_line import known_to_commands, lakebound
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Pipeline
-from tests.support.streams.windows import Sensors, assert_windows, landed_windows, sensors_pipeline
+from tests.support.streams.windows import Sensors, assert_windows, sensors_pipeline
+from tests.support.tables.foreign_hands import take_back
 from tests.support.waiting import wait_until
 
 from lakebound.local.broker import Broker
+from lakebound.tables.table import open_table
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(3600)]
 
+BY_OFFSETS = (
+    ("replay", "events", "--from", "earliest"),
+    ("quarantine", "events", "--replay"),
+    ("rewind", "events", "--to", "1s ago"),
+    ("redo", "events", "--from", "earliest"),
+    ("erase", "events", "--where", "readings > 0"),
+    ("try", "events"),
+)
 KILLS = int(os.environ.get("LAKEBOUND_CHAOS_KILLS", "20"))
 
 
@@ -31,79 +42,87 @@ def wait_landed(application: RunningApplication, pipeline: Pipeline, sensors: Se
     application.wait_landed({pipeline.spec.topics[0]: sensors.ends()})
 
 
-def wait_closed(application: RunningApplication, pipeline: Pipeline, until_ms: int) -> None:
-    """Return when a window of the last second before is in each table: the batch that closes it has no records."""
+def wait_closed(application: RunningApplication, until_ms: int) -> None:
+    """Return when all windows that end until then have landed: the batch that closes the last ones has no records."""
 
     def are_closed() -> bool:
-        return all(
-            max((row[0] for row in landed_windows(pipeline.read(table))), default=0) > until_ms - 6_000
-            for table in pipeline.spec.tables
-        )
+        told = application.progress
+        return told is not None and told.windows is not None and told.windows.watermark_ms >= until_ms
 
     application.wait_for(are_closed, 150, "the last windows")
 
 
-# Each application has a JVM of its own: in the shared one, Hadoop's local file system is that of pipelines without state.
-
-
 @only_in_long_form
-def test_a_stream_of_windows_lands_each_once_through_stops_and_a_new_start(
-    tmp_path: Path, broker: Broker, topic: TopicMaker
+def test_a_stream_of_windows_lands_each_once_through_stops_and_refuses_commands_that_go_by_offsets(
+    tmp_path: Path, broker: Broker, topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = sensors_pipeline(tmp_path, broker, topic("windows", 2))
     sensors = Sensors(broker.bootstrap_servers, pipeline.spec.topics[0])
     sensors.send(300)
     sensors.send_far()
     with applications() as starter:
-        first = starter.start(pipeline, own_jvm=True)
+        first = starter.start(pipeline)
         wait_landed(first, pipeline, sensors)
         assert first.stop().verdict == "stopped", first
         sensors.send(300)
-        second = starter.start(pipeline, own_jvm=True)
+        second = starter.start(pipeline)
+        second.wait_running()
+        known_to_commands(pipeline, monkeypatch, tmp_path / "pipelines")
+        for command in BY_OFFSETS:
+            said = lakebound(*command, code=1).stderr
+            assert "its rows are of windows" in said, said
         until_ms = land_the_rest(second, pipeline, sensors)
     assert_windows(pipeline, sensors, until_ms)
 
 
+BETWEEN_TABLES = "kill@after_commit/delta#1,hold@before_commit/iceberg#1"
+"""The next start rebuilds to before the batch, and lands it, by its ends and its watermark, in the table that lacks it."""
 POINTS = (
+    BETWEEN_TABLES,
     "kill@windows_rebuilt#1",
     "kill@batch_begins#3",
     "kill@after_data_files/driver#3",
     "kill@after_commit/land#1",
-    "kill@after_commit/delta#1,hold@before_commit/iceberg#1",
     "kill@after_commit/iceberg#2,hold@before_commit/delta#2",
     "kill@batch_ends#4",
 )
-SHORT = ("kill@after_commit/delta#1,hold@before_commit/iceberg#1",)
-"""``tests/spark/test_windows.py`` cuts at every commit, but only a kill leaves nothing of a process."""
+SHORT = (BETWEEN_TABLES,)
+"""``tests/spark/test_windows.py`` cuts before and after commits, also of starts that have rebuilt; only a kill leaves nothing
+of a process."""
 
 
-def spoil(pipeline: Pipeline, number: int) -> None:
-    """Delete what is left of checkpoints, or tear its files, or put the oldest copy in the place of each.
+def spoil(pipeline: Pipeline, number: int, kept: Path) -> None:
+    """Delete what is left of checkpoints, or tear its files, or put an older copy in the place of each.
 
     Args:
         pipeline: Whose application is gone.
         number: Decides which of the three.
+        kept: Where the copy is that was made the time before.
     """
-    folders = sorted((pipeline.control.folder / "checkpoints").iterdir(), key=lambda one: one.stat().st_mtime)
+    place = pipeline.control.folder / "checkpoints"
+    folders = sorted(place.iterdir(), key=lambda one: one.stat().st_mtime)
     assert folders, "nothing is left of a killed application's checkpoint"
+    older = sorted(kept.iterdir()) if kept.exists() else []
+    copy = shutil.copytree(folders[-1], kept / f"{number}")
     if number % 3 == 0:
-        shutil.rmtree(pipeline.control.folder / "checkpoints")
+        shutil.rmtree(place)
     elif number % 3 == 1:
         files = [path for path in folders[-1].rglob("*") if path.is_file()]
         assert files
         for path in files:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     else:
-        for folder in folders[1:]:
+        assert older and copy not in older
+        for folder in folders:
             shutil.rmtree(folder)
-            shutil.copytree(folders[0], folder)
+            shutil.copytree(older[-1], folder)
 
 
 def land_the_rest(application: RunningApplication, pipeline: Pipeline, sensors: Sensors) -> int:
     """Land everything, close all windows, and stop; return the latest end of the windows to judge."""
     wait_landed(application, pipeline, sensors)
     until_ms = sensors.close()
-    wait_closed(application, pipeline, until_ms)
+    wait_closed(application, until_ms)
     assert application.stop().verdict == "stopped", application
     return until_ms
 
@@ -118,17 +137,13 @@ def test_killed_at_every_named_point_every_window_lands_once(
     pipeline = sensors_pipeline(tmp_path, broker, topic("windows", 2), transform)
     sensors = Sensors(broker.bootstrap_servers, pipeline.spec.topics[0])
     with applications() as starter:
-        sensors.send(400)
-        first = starter.start(pipeline, own_jvm=True)
-        wait_landed(first, pipeline, sensors)
-        assert first.stop().verdict == "stopped", first
         for number, point in enumerate(POINTS if LONG_FORM else SHORT):
-            sensors.send(400)
+            sensors.send(400 if LONG_FORM else 220)
             go_on(pipeline)
             starter.start(pipeline, faults=point).wait_killed(point)
-            spoil(pipeline, number)
-        sensors.send(100)
-        until_ms = land_the_rest(starter.start(pipeline, own_jvm=True), pipeline, sensors)
+            spoil(pipeline, number, tmp_path / "kept")
+        sensors.send(60)
+        until_ms = land_the_rest(starter.start(pipeline), pipeline, sensors)
     assert_windows(pipeline, sensors, until_ms, size, 5)
 
 
@@ -139,14 +154,14 @@ def test_a_zombie_lands_no_window_a_second_time(rule: str, tmp_path: Path, broke
     sensors = Sensors(broker.bootstrap_servers, pipeline.spec.topics[0])
     with applications() as starter:
         sensors.send(200)
-        first = starter.start(pipeline, own_jvm=True)
+        first = starter.start(pipeline)
         wait_landed(first, pipeline, sensors)
         assert first.stop().verdict == "stopped", first
         sensors.send(400)
         zombie = starter.start(pipeline, faults=rule)
         zombie.wait_suspended()
         wait_until(lambda: not pipeline.lease_is_live, 30, "the end of the zombie's lease")
-        successor = starter.start(pipeline, own_jvm=True)
+        successor = starter.start(pipeline)
         sensors.send(200)
         wait_landed(successor, pipeline, sensors)
         zombie.resume()
@@ -156,14 +171,17 @@ def test_a_zombie_lands_no_window_a_second_time(rule: str, tmp_path: Path, broke
 
 
 @only_in_long_form
-def test_random_kills_lose_and_double_no_window(tmp_path: Path, broker: Broker, topic: TopicMaker) -> None:
+@pytest.mark.parametrize(("transform", "size"), [("count_in_windows", 5), ("count_in_sliding_windows", 10)])
+def test_random_kills_lose_and_double_no_window(
+    transform: str, size: int, tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
     seed = int(os.environ.get("LAKEBOUND_CHAOS_SEED", time.time_ns() % 1_000_000))
     print(f"LAKEBOUND_CHAOS_SEED={seed}")
     dice = random.Random(seed)
-    pipeline = sensors_pipeline(tmp_path, broker, topic("windows", 2))
+    pipeline = sensors_pipeline(tmp_path, broker, topic("windows", 2), transform)
     sensors = Sensors(broker.bootstrap_servers, pipeline.spec.topics[0])
     with applications() as starter:
-        for _ in range(KILLS):
+        for _ in range(KILLS // 2):
             application = starter.start(pipeline, own_jvm=True)
             sensors.send(200)
             if dice.random() > 0.2:
@@ -174,5 +192,26 @@ def test_random_kills_lose_and_double_no_window(tmp_path: Path, broker: Broker, 
                 time.sleep(dice.uniform(0, 0.4))
             application.kill()
             go_on(pipeline)
-        until_ms = land_the_rest(starter.start(pipeline, own_jvm=True), pipeline, sensors)
+        until_ms = land_the_rest(starter.start(pipeline), pipeline, sensors)
+    assert_windows(pipeline, sensors, until_ms, size, 5)
+
+
+@only_in_long_form
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_table_that_was_rolled_back_by_one_batch_gets_it_again_from_the_next_application(
+    format: str, tmp_path: Path, broker: Broker, topic: TopicMaker
+) -> None:
+    pipeline = sensors_pipeline(tmp_path, broker, topic("windows", 2))
+    sensors = Sensors(broker.bootstrap_servers, pipeline.spec.topics[0])
+    with applications() as starter:
+        sensors.send(400)
+        first = starter.start(pipeline)
+        wait_landed(first, pipeline, sensors)
+        assert first.stop().verdict == "stopped", first
+        [one] = [table for table in pipeline.spec.tables if table.format == format]
+        states = [(found.entry.windows, found.version) for found in open_table(one, pipeline.places).entries()]
+        serials = {state.serial: version for state, version in states if state is not None}
+        take_back(one, pipeline.places, serials[max(serials) - 1])
+        sensors.send(100)
+        until_ms = land_the_rest(starter.start(pipeline), pipeline, sensors)
     assert_windows(pipeline, sensors, until_ms)

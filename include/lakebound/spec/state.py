@@ -22,6 +22,7 @@ _TIME = re.compile(r"([0-9]{1,9}) ?(ms|s|m|h|d)")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INSTEAD = {
     "replay": "to compute windows anew, land the topic into new tables with another pipeline and compare",
+    "redo": "a changed transform makes other windows: land the topic into new tables with another pipeline and compare",
     "release from quarantine": "late records are in quarantine with their values: correct the windows from there by hand, or "
     "land the topic into new tables with a longer watermark",
     "rewind": "open windows are of now: land the topic into new tables with another pipeline",

@@ -144,6 +144,8 @@ class SharedJvm:
                     java.System.clearProperty(name)
             for name, value in conf.items():
                 java.System.setProperty(name, value)
+            # Hadoop keeps the file systems that it has made, and settings choose which: a JVM of its own has none yet.
+            java.org.apache.hadoop.fs.FileSystem.closeAll()
         finally:
             gateway.close()
 

@@ -13,6 +13,7 @@ from lakebound.operations.erase import prepare as erasure
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import RepairAction
 from lakebound.operations.recovery.rewind import facts as rewind
+from lakebound.operations.redo import prepare as redo
 from lakebound.operations.release import plan as release
 from lakebound.operations.replay import prepare as replay
 from lakebound.settings import load_settings
@@ -85,6 +86,8 @@ def test_commands_that_go_by_offsets_are_refused_before_anything_is_read() -> No
     places, nothing = places_of(settings, spec.warehouse), cast("Any", None)
     with pytest.raises(WithStateError, match="no replay; to compute windows anew"):
         replay.prepare(spec, settings, nothing, nothing)
+    with pytest.raises(WithStateError, match="no redo; a changed transform"):
+        redo.prepare(spec, settings, nothing)
     with pytest.raises(WithStateError, match="no release from quarantine; late records"):
         release.prepare(spec, places)
     with pytest.raises(WithStateError, match="no rewind; open windows"):
