@@ -18,6 +18,7 @@ from lakebound.cli.doctor import doctor
 from lakebound.cli.erase import erase
 from lakebound.cli.health import health
 from lakebound.cli.incidents import incidents
+from lakebound.cli.late import late
 from lakebound.cli.maintain import maintain
 from lakebound.cli.metrics import metrics
 from lakebound.cli.new import new
@@ -87,6 +88,7 @@ app.command(rich_help_panel=PIPELINES)(watch)
 app.command(rich_help_panel=PIPELINES)(tidy)
 app.command(rich_help_panel=LANDED)(prove)
 app.command(rich_help_panel=LANDED)(quarantine)
+app.command(rich_help_panel=LANDED)(late)
 app.command(rich_help_panel=LANDED)(ledger)
 app.command(rich_help_panel=LANDED)(tables)
 app.command(rich_help_panel=LANDED)(query)

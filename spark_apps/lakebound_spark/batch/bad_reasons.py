@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from lakebound.formats.reasons import DECODER_REASONS
+from lakebound.formats.reasons import NOT_LANDED
 from lakebound_spark.batch.observation import watch
 
-REASONS = DECODER_REASONS
-"""Every reason that a decoder or a check gives."""
+REASONS = NOT_LANDED
+"""Every reason for which a record does not land."""
 
 _OF_PARTS = ("empty_value", "not_utf8", "not_an_object", "malformed_json", "missing_field", "does_not_fit")
 """Those that the key or a header may have, too."""

@@ -16,18 +16,16 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakebound.formats.reasons import BEFORE_1970, FAR_AHEAD, NO_EVENT_TIME
+from lakebound.landing.missed_window import MissedWindow
 from lakebound.ledger.windows import ReadRange
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound.spec.times import in_utc
 from lakebound_spark.batch.decode import PROBLEM, Decoder, good_columns, is_bad, is_skipped
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
 from lakebound_spark.batch.window_plan import WINDOW, windows_of
 
-LATE, LATE_IN_PART, FAR_AHEAD = "late", "late_in_part", "far_ahead"
-NO_EVENT_TIME, BEFORE_1970 = "no_event_time", "before_1970"
-"""Reasons for which a record goes to quarantine beside those of the decoder."""
 _OWN = "own_problem"
 
 
@@ -194,10 +192,5 @@ def _by_partition(partitions: pa.ChunkedArray, values: pa.ChunkedArray, reduce: 
 
 
 def _late(row: Mapping[str, Any], watermark_ms: int) -> str:
-    closed, windows = row["closed"], row["windows"]
-    reason = LATE if closed == windows else LATE_IN_PART
-    which = "its window" if windows == 1 else f"{closed} of its {windows} windows, the first of them"
-    return (
-        f"{reason}\t{which} from {in_utc(row['start_ms'])} to {in_utc(row['first_end_ms'])} was closed by the watermark "
-        f"{in_utc(watermark_ms)}"
-    )
+    missed = MissedWindow(row["start_ms"], row["first_end_ms"], watermark_ms, row["closed"], row["windows"])
+    return f"{missed.reason}\t{missed}"

@@ -9,6 +9,7 @@ import pytest
 from tests.support.tables.quarantined import Quarantined, rows_of, span
 
 from lakebound.cli.quarantine import _print
+from lakebound.formats.reasons import WINDOW_REASONS
 from lakebound.operations.release.listing import escaped, list_quarantine
 from lakebound.operations.release.plan import NotReplayableError, prepare
 from lakebound.tables.places import Places, local_places
@@ -50,6 +51,13 @@ def test_it_is_counted_by_reason_with_the_newest_to_look_at(world: Quarantined) 
     (first, _) = by_reason["malformed_json"]
     assert first.value is not None and first.value.startswith("\\xff\\x1b[31mxxx") and first.value.endswith("…")
     assert first.value_bytes == 506
+
+
+def test_a_record_that_is_in_no_window_is_no_copy_of_a_landed_row(at: Places) -> None:
+    world = Quarantined(at, [(offset, reason, b"{}") for offset, reason in enumerate(WINDOW_REASONS)], end=100)
+    found = list_quarantine(world.spec, world.at)
+    assert {one.reason: (one.open, one.copies) for one in found.reasons} == dict.fromkeys(WINDOW_REASONS, (1, 0))
+    assert not any(one.is_replayable or one.samples[0].is_copy for one in found.reasons)
 
 
 def test_one_reason_alone(world: Quarantined) -> None:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from pyspark.sql.types import DoubleType, MapType, StringType, StructField, StructType
 
 from lakebound import formats
+from lakebound.formats import reasons as formats_reasons
 from lakebound.formats import registered
 from lakebound.formats.contract import Records
-from lakebound_spark.batch import bad_reasons, tombstones
+from lakebound.formats.reasons import LATE, LATE_IN_PART
+from lakebound_spark.batch import bad_reasons, failing_records, tombstones
 from lakebound_spark.batch.bad_reasons import REASONS, column_names, reasons_of, short_reason
 from lakebound_spark.batch.record_format import json_format
 
@@ -69,6 +71,10 @@ def test_every_reason_that_the_code_gives_is_known() -> None:
         named = dict(re.findall(r'^([A-Z_]+) = "([a-z_0-9]+)"$', text, re.MULTILINE))
         for word, name in re.findall(r'Problem\(\s*(?:"([a-z_0-9]+)"|([A-Z_]+)\b)', text):
             given.add(word or named.get(name, ""))
+    given |= {LATE, LATE_IN_PART}  # by ``MissedWindow``
+    for path in folder.glob("*.py"):
+        names = re.findall(r'f"\{([A-Z_0-9]+)\}\\t', path.read_text())
+        given |= {getattr(formats_reasons, name, failing_records.RAISED) for name in names}
     given |= {registered.NO_SCHEMA_ID, registered.UNKNOWN_SCHEMA, registered.DOES_NOT_FIT}
     given.discard("")  # a constant that another module names
     assert len(given) >= 12

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebound.formats.reasons import DECODER_REASONS
+from lakebound.formats.reasons import DECODER_REASONS, NOT_LANDED
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.history import Spans, union
 from lakebound.inspection.proof.offset_arrays import beyond, inside, spans_from, within
@@ -182,7 +182,7 @@ def _released_in(table: Table, index: pa.Table) -> tuple[Spans, str]:
 def _copies(index: pa.Table) -> npt.NDArray[np.bool_]:
     """Return which rows are copies of what has landed: no release deals with them."""
     marked = pc.fill_null(pc.less(index["ordinal"], 0), False)
-    known = pc.is_in(index["reason"], value_set=pa.array(DECODER_REASONS))
+    known = pc.is_in(index["reason"], value_set=pa.array(NOT_LANDED))
     found: npt.NDArray[np.bool_] = pc.or_(marked, pc.invert(known)).to_numpy()
     return found
 
