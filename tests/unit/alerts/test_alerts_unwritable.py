@@ -72,7 +72,7 @@ def round_of_a_new_process(settings: Settings, hook: Hook, at: float) -> None:
 
 def test_processes_that_live_for_one_round_tell_it_once_an_hour(settings: Settings, disk: Disk) -> None:
     hook = Hook()
-    for minute in range(-10, 130):
+    for minute in range(-10, 130, 5):
         round_of_a_new_process(settings, hook, HOUR + minute * 60 + 2)
     assert [one.at for one in hook.got] == [HOUR + 2, HOUR + 3602, HOUR + 7202]
     assert {one.alerts[0].cause for one in hook.got} == {"unwritable"}
@@ -80,7 +80,7 @@ def test_processes_that_live_for_one_round_tell_it_once_an_hour(settings: Settin
 
 def test_a_process_that_lives_on_tells_it_once(settings: Settings, disk: Disk) -> None:
     hook = Hook()
-    for minute in range(1, 180):
+    for minute in range(1, 180, 4):
         run_round(settings, hook.send, lambda at=HOUR + minute * 60 + 2: at)
     assert hook.kinds == [MessageKind.OPENED]
     assert "No space left on device" in hook.got[0].alerts[0].what and hook.got[0].alerts[0].runbook == "disk-full"
@@ -97,7 +97,7 @@ def test_what_was_queued_before_is_not_sent_each_minute(settings: Settings, disk
     disk.is_full = False
     AlertStore(settings.home).write(AlertState().queued("lakebound_webhook", queued))
     disk.is_full = True
-    for minute in range(1, 50):
+    for minute in range(1, 50, 4):
         round_of_a_new_process(settings, hook, HOUR + minute * 60 + 2)
     assert hook.got == []
     disk.is_full = False
