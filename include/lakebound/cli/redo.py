@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import time
 from json import dumps as json_text
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakebound.cli.backfill import new_app_id, run_backfill
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
+from lakebound.cli.redo_undo import undo_newest
+from lakebound.cli.try_pipeline import print_trial
 
 if TYPE_CHECKING:
     from lakebound.control.replay_result import ReplayResult
@@ -30,6 +32,13 @@ From = Annotated[str | None, typer.Option("--from", help=f"First offset: {_BOUND
 To = Annotated[str, typer.Option("--to", help=f"End of the range (exclusive): {_BOUND}")]
 
 Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Apply the plan with this hash.")]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample", min=1, max=100_000, metavar="N", help="Also show, column by column, what changes in N records of the range."
+    ),
+]
+Undo = Annotated[bool, typer.Option("--undo", help="Undo the newest redo: the very rows that it replaced come back.")]
 
 
 def redo(
@@ -37,6 +46,9 @@ def redo(
     source: SourceHash = None,
     start: From = None,
     end: To = "latest",
+    plan: Annotated[bool, typer.Option("--plan", help="Show the plan (default).")] = False,
+    sample: Sample = None,
+    undo: Undo = False,
     apply: Apply = None,
     json: Json = False,
 ) -> None:
@@ -44,8 +56,8 @@ def redo(
 
     Planning writes nothing. The plan names the offsets of which Kafka still has the records and those of which it has not, the
     rows that leave each table, and the files that are rewritten. It can be applied beside the running stream, and in a held
-    pipeline. Ctrl-C, or a hold that comes later, ends it after the current batch; the same command does the rest. Exit code 0
-    if all of the plan is redone.
+    pipeline. Ctrl-C, or a hold that comes later, ends it after the current batch; the same command does the rest. With --undo,
+    plan and application are those of undoing the newest redo. Exit code 0 if all of the plan is done.
     """
     from lakebound.operations.recovery.plan import PlanChangedError
     from lakebound.operations.redo.prepare import AskedRange, prepare
@@ -53,26 +65,48 @@ def redo(
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
 
+    if undo:
+        if source is not None or start is not None or end != "latest" or sample is not None:
+            raise typer.BadParameter("it has no range of its own: that of the newest redo is undone", param_hint="--undo")
+        undo_newest(pipeline, apply, json=json)
+        return
     if (source is None) == (start is None):
         raise typer.BadParameter("give either --source or --from", param_hint="--source")
     if source is not None and end != "latest":
         raise typer.BadParameter("give --to with --from only", param_hint="--to")
+    if apply is not None and (plan or sample is not None):
+        raise typer.BadParameter("give --plan or --sample to look at a plan, or --apply HASH", param_hint="--apply")
     settings = load_settings()
     spec = owned_pipeline(pipeline, settings)
     now_ms = int(time.time() * 1000)
     bounds = None if start is None else (parse_bound("--from", start, now_ms), parse_bound("--to", end, now_ms))
-    plan = prepare(spec, settings, AskedRange(source, bounds))
-    if apply is not None:
-        if plan.hash != apply:
-            raise PlanChangedError(pipeline, apply, plan.hash)
-        _apply(spec, settings, plan, json=json)
+    found = prepare(spec, settings, AskedRange(source, bounds))
+    if apply is None:
+        tried = None if sample is None or not found.redone else _tried(spec, settings, found, sample)
+        _print_plan(found, _command(found, source), tried, json=json)
         return
-    command = _command(plan, source)
+    if found.hash != apply:
+        raise PlanChangedError(pipeline, apply, found.hash)
+    _apply(spec, settings, found, json=json)
+
+
+def _tried(spec: PipelineSpec, settings: Settings, plan: RedoPlan, records: int) -> dict[str, Any]:
+    """Return what the newest records of the range give now, beside what they gave."""
+    from lakebound.cli.trial import try_pipeline
+
+    say(f"redo: Spark reads {number(records)} records of the range (it takes some seconds to start)")
+    return try_pipeline(spec, settings, records=records, newest=True, rows=0, against_landed=True, between=plan.longest_ranges)
+
+
+def _print_plan(plan: RedoPlan, command: str, tried: dict[str, Any] | None, *, json: bool) -> None:
     if json:
-        print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": command})
+        print_json({**plan.model_dump(mode="json"), "hash": plan.hash, "apply": command, "sample": tried})
         return
     for line in plan.lines():
         show(line)
+    if tried is not None:
+        show("\nin a sample of the range:")
+        print_trial(tried, against_landed=True)
     show(f"\nPlan {plan.hash}. To apply it: {command}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from lakebound.cli.small_spark import small_spark
@@ -10,6 +11,7 @@ from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.landing.run_spec import make_run_spec
 from lakebound.landing.spark_resources import planning_conf
+from lakebound.ledger.intervals import Interval
 from lakebound.settings import Settings
 from lakebound.spec.load import path_of
 from lakebound.spec.pipeline import PipelineSpec
@@ -28,7 +30,14 @@ class TrialFailedError(LakeboundError):
 
 
 def try_pipeline(
-    spec: PipelineSpec, settings: Settings, *, records: int, newest: bool, rows: int, against_landed: bool = False
+    spec: PipelineSpec,
+    settings: Settings,
+    *,
+    records: int,
+    newest: bool,
+    rows: int,
+    against_landed: bool = False,
+    between: Mapping[str, Mapping[int, Interval]] | None = None,
 ) -> dict[str, Any]:
     """Return what Spark says of the records: the body of ``lakebound_spark.check.trial.Trial``.
 
@@ -39,6 +48,7 @@ def try_pipeline(
         newest: The newest; else the oldest.
         rows: Number of rows to show of each table.
         against_landed: Read records that have landed, and compare what they give with the table's rows.
+        between: Read only records of these offsets, per topic and partition; None: of all.
 
     Raises:
         WithStateError: The pipeline's rows are of windows.
@@ -47,7 +57,7 @@ def try_pipeline(
     check_stateless(spec, "trial")
     run = make_run_spec(spec, settings, Desired(), f"try-{spec.pipeline}")
     body = run.model_dump(mode="json", by_alias=True)
-    how = {"records": records, "newest": newest, "rows": rows, "against_landed": against_landed}
+    how = {"records": records, "newest": newest, "rows": rows, "against_landed": against_landed, "between": between}
     orders = json.dumps({"run_spec": body, **how})
     secrets = run.secret_variables
     with small_spark(

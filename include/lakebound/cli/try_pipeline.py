@@ -47,11 +47,17 @@ def try_records(
     if json:
         print_json(body)
     else:
-        _print(body, against_landed=against_landed)
+        print_trial(body, against_landed=against_landed)
     raise typer.Exit(1 if body["problems"] else 0)
 
 
-def _print(body: dict[str, Any], *, against_landed: bool = False) -> None:
+def print_trial(body: dict[str, Any], *, against_landed: bool = False) -> None:
+    """Print what was found.
+
+    Args:
+        body: What ``lakebound.cli.trial.try_pipeline`` returns.
+        against_landed: Whether the rows were to be compared with those that have landed.
+    """
     for problem in body["problems"]:
         show(problem)
     for warning in body["warnings"]:

@@ -62,6 +62,7 @@ def read_sample(
     newest: bool,
     reader: str,
     until: NextOffsets | None = None,
+    since: NextOffsets | None = None,
 ) -> TopicSample:
     """Return up to ``count`` records of the topics.
 
@@ -72,6 +73,7 @@ def read_sample(
         newest: Those at the end of each partition; else those at its beginning.
         reader: Names the consumer.
         until: Offsets at which to end; of a partition that is not named nothing is read. None: at the end of the topics.
+        since: Offsets before which nothing is read, of the partitions that it names; None: from the first ones on.
 
     Raises:
         MissingTopicError: A topic is not there.
@@ -84,6 +86,8 @@ def read_sample(
     known = {(name, p): (one.earliest[p], one.latest[p]) for name, one in facts.items() for p in one.latest}
     if until is not None:
         known = {(name, p): (first, min(end, until.get(name, {}).get(p, 0))) for (name, p), (first, end) in known.items()}
+    if since is not None:
+        known = {(name, p): (max(first, since.get(name, {}).get(p, 0)), end) for (name, p), (first, end) in known.items()}
     ranges = choose_ranges(known, count, newest=newest)
     if not ranges:
         raise (EmptyTopicError if until is None else NoLandedRecordsError)(topics, connection.bootstrap_servers)

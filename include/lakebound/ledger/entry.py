@@ -164,7 +164,9 @@ class Entry(FrozenRecord):
         description="Of a pipeline with state: the newest batch that was landed, and from where its open windows are rebuilt.",
     )
     rewind: str | None = Field(default=None, description="Of a reset that a rewind made: the hash of its plan.")
-    undoes: str | None = Field(default=None, description="Of a reset that undid a rewind: the hash of the rewind's plan.")
+    undoes: str | None = Field(
+        default=None, description="Of a reset that undid a rewind, or of a redo that undid another: the hash of its plan."
+    )
 
     @property
     def is_incomplete(self) -> bool:

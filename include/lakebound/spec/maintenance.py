@@ -99,7 +99,7 @@ class HistorySpec(Frozen):
         default=DAY_SECONDS,
         ge=0,
         le=MOST_HISTORY_SECONDS,
-        description="How long the version before a rewind is kept, so that the rewind can be undone.",
+        description="How long the version before a rewind or a redo is kept, so that it can be undone.",
     )
     removed_files_seconds: float = Field(
         default=DAY_SECONDS,

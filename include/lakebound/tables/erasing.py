@@ -73,14 +73,21 @@ class ErasesRows(Protocol):
             RowsNotReadError: Files are not where they are read.
         """
 
-    def live_data_files(self) -> list[LiveDataFile]:
-        """Return the data files as of the last ``read_ledger``."""
+    def live_data_files(self, version: str | None = None) -> list[LiveDataFile]:
+        """Return the data files of a version.
+
+        Args:
+            version: Delta version or Iceberg snapshot id; None: as of the last ``read_ledger``.
+
+        Raises:
+            VersionGoneError: It is not kept any more.
+        """
 
     def rows_of(self, file: LiveDataFile) -> Iterator[pa.Table]:
         """Yield the rows of a live file as a copy of it holds them, a row group at a time; all of one schema.
 
         Args:
-            file: One of ``live_data_files``.
+            file: One of ``live_data_files``, of any version.
 
         Raises:
             FileNotFoundError: It is not there any more.

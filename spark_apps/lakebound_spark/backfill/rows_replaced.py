@@ -21,15 +21,14 @@ from lakebound.control.folder import locked
 from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
 from lakebound.inspection.proof.history import Spans, spans_of
-from lakebound.inspection.proof.offset_arrays import Arrays, spans_from, within
+from lakebound.inspection.proof.offset_arrays import Arrays, spans_from
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import done_by, pieces_left, to_do
-from lakebound.operations.redo.replacing import NewRows, check_as_planned, count_from_quarantine, redo_chunk
-from lakebound.operations.release.candidates import offsets_in
-from lakebound.operations.release.reading import read_places
+from lakebound.operations.redo.quarantined import count_from_quarantine, quarantined_among
+from lakebound.operations.redo.replacing import NewRows, check_as_planned, redo_chunk
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Committed, Waits
 from lakebound.tables.table import DataFile, Table
@@ -127,12 +126,7 @@ class RedoneTables(CoveredTables):
         return spans_from({key: np.sort(np.array(held, dtype=np.int64)) for key, held in by_key.items()})
 
     def _quarantined(self, offsets: Offsets) -> Arrays:
-        spans = spans_of(offsets)
-        edges = [edge for intervals in spans.values() for start, end in intervals for edge in (start, end - 1)]
-        if not edges:
-            return {}
-        found = offsets_in(read_places(self._spec.quarantine_table, self._places, min(edges), max(edges)))
-        return within(found, spans)
+        return quarantined_among(self._spec.quarantine_table, self._places, offsets)
 
 
 @dataclass

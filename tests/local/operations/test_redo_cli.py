@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
@@ -132,8 +133,32 @@ def test_the_code_that_did_it_and_is_still_there_is_named(world: World) -> None:
     assert not any("would make the same again" in note for note in answer("redo", "orders", "--source", "aaa")["notes"])
 
 
+def test_a_sample_of_the_range_is_compared_with_what_landed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    column = {"rows": 3, "becomes_null": 2, "examples": []}
+    against = {"table": "delta:lake.orders", "same": 5, "different": 3, "no_longer": 1, "new": 0}
+    body = {"problems": [], "warnings": [], "schemas": [], "ranges": [], "reasons": [], "tables": {"delta:lake.orders": None}}
+    body |= dict.fromkeys(("read", "landed", "rows", "filtered", "bad"), 9)
+    body |= {"against": against | {"columns": {"city": column}, "not_compared": []}}
+
+    def tried(*_: object, **how: Any) -> dict[str, Any]:
+        asked.append(how)
+        return body
+
+    monkeypatch.setattr("lakebound.cli.trial.try_pipeline", tried)
+    monkeypatch.setattr("lakebound.cli.try_pipeline._print_table", lambda *_: None)
+    page = lakebound("redo", "orders", "--source", "a", "--plan", "--sample", "50").stdout
+    assert (asked[0]["records"], asked[0]["between"]) == (50, {TOPIC: {0: (40, 60)}}), "its longest interval"
+    assert "city: 3 rows change, 2 of them to null" in page and "To apply it:" in page
+    assert answer("redo", "orders", "--source", "a", "--sample", "50")["sample"]["against"]["same"] == 5
+    assert len(asked) == 2 and answer("redo", "orders", "--source", "a")["sample"] is None
+    lakebound("redo", "orders", "--source", "a", "--sample", "50", "--apply", "0" * 12, code=2)
+
+
 def test_mistakes_are_said(world: World) -> None:
     lakebound("redo", "orders", code=2)
+    lakebound("redo", "orders", "--undo", "--source", "aaa", code=2)
+    assert "stand on none" in lakebound("redo", "orders", "--undo", code=1).output
     lakebound("redo", "orders", "--source", "aaa", "--from", "earliest", code=2)
     lakebound("redo", "orders", "--source", "aaa", "--to", "earliest", code=2)
     assert "aaa, bbb" in lakebound("redo", "orders", "--source", "ccc", code=1).output

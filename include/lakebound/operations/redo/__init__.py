@@ -1,4 +1,5 @@
-"""Redo: a range of offsets is landed again with today's transform, in place of its rows; the plan, and one chunk of it.
+"""Redo: a range of offsets is landed again with today's transform, in place of its rows; and that is undone.
 
-Other rooms import ``orders``, ``plan``, ``prepare``, ``progress`` and ``replacing``.
+Other rooms import ``orders``, ``plan``, ``prepare``, ``progress``, ``quarantined``, ``replacing``, ``undo`` and
+``undo_facts``.
 """

@@ -48,18 +48,19 @@ def held_rows(table: ErasesRows, wanted: Offsets) -> HeldRows:
     return HeldRows(sum(hit.going.num_rows for hit in hits), len(hits), sum(hit.file.size_bytes for hit in hits))
 
 
-def find_rows(table: ErasesRows, spans: Mapping[TopicIdPartition, Intervals]) -> list[Hit]:
-    """Return the files of a table, as of its last ``read_ledger``, that hold rows of the offsets.
+def find_rows(table: ErasesRows, spans: Mapping[TopicIdPartition, Intervals], version: str | None = None) -> list[Hit]:
+    """Return the files of a table that hold rows of the offsets.
 
     Args:
         table: The table.
         spans: Merged intervals, each with at least one offset.
+        version: Of which version; None: as of its last ``read_ledger``.
 
     Raises:
         RowsNotInFilesError: One of the files cannot be replaced.
     """
     hits = []
-    for file in table.live_data_files():
+    for file in table.live_data_files(version):
         if not any(_may_hold(file.range, partition, intervals) for (_, _, partition), intervals in spans.items()):
             continue
         kafka = read_origins(file)

@@ -12,7 +12,7 @@ from pydantic import Field
 from lakebound.errors import LakeboundError
 from lakebound.frozen import Frozen
 from lakebound.ledger.entry import Offsets, add, check_topic_ids, common, count, high_water_marks, missing
-from lakebound.ledger.intervals import Intervals
+from lakebound.ledger.intervals import Interval, Intervals
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts, TopicIdPartition
 from lakebound.operations.recovery.plan import HASH_CHARACTERS
@@ -96,6 +96,14 @@ class RedoPlan(Frozen):
     def bounds(self) -> tuple[NextOffsets, NextOffsets]:
         """First offset, and the offset after the last one, of each partition: what the stream lands later is not between."""
         return first_offsets(self.redone), high_water_marks(self.redone)
+
+    @property
+    def longest_ranges(self) -> dict[str, dict[int, Interval]]:
+        """The longest interval of each partition: of it records are sampled."""
+        return {
+            topic: {p: max(held, key=lambda one: one[1] - one[0]) for p, held in offsets.partitions.items() if held}
+            for topic, offsets in self.redone.items()
+        }
 
     def lines(self) -> Iterator[str]:
         """Yield the plan as a person reads it."""

@@ -21,6 +21,7 @@ from lakebound.operations.replay.chunks import chunks
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.state import check_stateless
+from lakebound.spec.times import seconds_in_words
 from lakebound.tables.erased import read_erased
 from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import places_of
@@ -113,6 +114,9 @@ def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:
         f"how many rows come again is known when they are made: `lakebound try {spec.pipeline} --against-landed` shows what "
         f"changes in the newest ones"
     )
+    history, keeps = spec.maintenance.history, spec.maintenance.enabled
+    kept = f"for {seconds_in_words(history.undo_seconds)}" if keeps else "while the tables keep the versions before"
+    yield f"`lakebound redo {spec.pipeline} --undo` can undo it {kept}"
     for name in sorted({one.format for one in spec.tables}):
         yield f"Spark's streaming readers of a {name} table stop at such a commit without {rules_of(name).skips_changes}"
     for other in spec.other_targets:

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
 from lakebound.errors import FilesOutdatedError, LakeboundError
 from lakebound.inspection.proof.history import Spans, spans_of
-from lakebound.inspection.proof.offset_arrays import Arrays, both, either, index_rows, size
 from lakebound.ledger.entry import Entry, Offsets, count, missing
 from lakebound.ledger.hours import HOUR_MS, hours_between, row_hours
-from lakebound.operations.erase.copying import Copies, Hit, read_origins
+from lakebound.operations.erase.copying import Copies, Hit
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.redo.held_rows import find_rows, rows_among
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.commit import Committed, Waits, commit_entry
-from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.erased import erased_among, read_erased
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import DataFile, LedgerView, Table
@@ -144,22 +143,6 @@ def check_as_planned(table: Table, entry: Entry, replaces: Offsets) -> None:
         raise RedoOvertakenError(table.spec.id, f"rows of {erased:,} of its records were erased by decision")
 
 
-def count_from_quarantine(files: Sequence[DataFile], quarantined: Arrays) -> int:
-    """Return how many records have rows in new files and are in quarantine from before.
-
-    Args:
-        files: With the new rows.
-        quarantined: Offsets in quarantine.
-    """
-    if not any(len(offsets) for offsets in quarantined.values()):
-        return 0
-    wait_stored(files)
-    landed: Arrays = {}
-    for file in files:
-        landed = either(landed, index_rows(read_origins(file)).records)
-    return size(both(landed, quarantined))
-
-
 def with_leaving(draft: Entry, leaving: Sequence[pa.Table]) -> Entry:
     """Return the entry with the rows that leave: their number, and that their hours are touched, too. Pure.
 
@@ -170,8 +153,7 @@ def with_leaving(draft: Entry, leaving: Sequence[pa.Table]) -> Entry:
     erases = sum(one.num_rows for one in leaving)
     if not erases:
         return draft
-    times = pa.concat_tables([one.select(["timestamp"]) for one in leaving])["timestamp"]
-    moments_ms = times.drop_null().cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // 1000
+    moments_ms = moments_of(leaving)
     if not len(moments_ms):
         return draft.model_copy(update={"erases": erases, "hours": None})
     first, last = int(moments_ms.min()), int(moments_ms.max())
@@ -184,6 +166,19 @@ def with_leaving(draft: Entry, leaving: Sequence[pa.Table]) -> Entry:
     else:
         hours = None  # to which hour of another column a row belonged is not read: every hour may be touched
     return draft.model_copy(update={"erases": erases, "timestamps_ms": timestamps_ms, "hours": hours})
+
+
+def moments_of(rows: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
+    """Return Kafka's timestamps of rows in epoch milliseconds, as far as they have one.
+
+    Args:
+        rows: Where they are from, as ``Table.scan_kafka`` gives it.
+    """
+    if not rows:
+        return np.empty(0, dtype=np.int64)
+    times = pa.concat_tables([one.select(["timestamp"]) for one in rows])["timestamp"].drop_null()
+    found: npt.NDArray[np.int64] = times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() // 1000
+    return found
 
 
 def _check_read(table: str, hits: Sequence[Hit], read: Spans) -> None:

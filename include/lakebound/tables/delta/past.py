@@ -33,13 +33,8 @@ def look_back(folder: Location, version: str, table: str) -> PastVersion:
         VersionGoneError: The log no longer leads to it.
         TableRestoredError: The table had been restored by hand.
     """
-    try:
-        handle = open_at(folder, int(version))
-        files = pa.table(handle.get_add_actions(flatten=True))
-    except (DeltaError, OSError, ValueError) as exc:
-        if tells_nothing(exc):
-            raise
-        raise VersionGoneError(table, version, f"its log cannot be read ({exc})") from exc
+    handle = version_at(folder, version, table)
+    files = pa.table(handle.get_add_actions(flatten=True))
     found = counting_entry(folder, int(version), table)
     return PastVersion(
         entry=found.entry if found else None,
@@ -47,6 +42,25 @@ def look_back(folder: Location, version: str, table: str) -> PastVersion:
         schema=normalise_schema(pa.schema(handle.schema().to_arrow())),
         missing_files=missing(folder, files["path"].to_pylist()),
     )
+
+
+def version_at(folder: Location, version: str, table: str) -> DeltaTable:
+    """Return the table as it was at a version.
+
+    Args:
+        folder: The table's.
+        version: Delta version.
+        table: Id of the table, for messages.
+
+    Raises:
+        VersionGoneError: The log no longer leads to it.
+    """
+    try:
+        return open_at(folder, int(version))
+    except (DeltaError, OSError, ValueError) as exc:
+        if tells_nothing(exc):
+            raise
+        raise VersionGoneError(table, version, f"its log cannot be read ({exc})") from exc
 
 
 def kept_until_ms(handle: DeltaTable, version: TableVersion, left_at_ms: int) -> int:

@@ -30,7 +30,7 @@ from lakebound.tables.delta.log import (
 )
 from lakebound.tables.delta.misread import misread_columns
 from lakebound.tables.delta.open import check_inside, newest_features, on_disk, open_at, open_delta, read_shape
-from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing
+from lakebound.tables.delta.past import files_of_commit, kept_until_ms, look_back, missing, version_at
 from lakebound.tables.delta.put import put
 from lakebound.tables.delta.replace import check_replaceable, replacement_text
 from lakebound.tables.delta.scan import scan_kafka
@@ -209,9 +209,9 @@ class DeltaLakeTable:
         check_may(self._spec.id, self._shape, "erase")
         check_inside(self._spec.id, _active_files(self._table())["path"].to_pylist())
 
-    def live_data_files(self) -> list[LiveDataFile]:
-        """Return the data files of the handle's version."""
-        handle = self._table()
+    def live_data_files(self, version: str | None = None) -> list[LiveDataFile]:
+        """Return the data files of the handle's version, or of an earlier one."""
+        handle = self._table() if version is None else version_at(self._folder, version, self._spec.id)
         files, partition_by = _active_files(handle), handle.metadata().partition_columns
         texts = {name: delta_partition_texts(files[f"partition.{name}"]) for name in partition_by} if files.num_rows else {}
         return [

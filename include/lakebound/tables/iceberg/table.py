@@ -306,10 +306,11 @@ class IcebergTable:
         if has_deletes(self._table()):
             raise RowsNotInFilesError(self._spec.id, "it has delete files")
 
-    def live_data_files(self) -> list[LiveDataFile]:
-        """Return the data files of the handle's snapshot."""
-        handle = self._table()
-        found = [task.file for task in handle.scan().plan_files()] if handle.metadata.current_snapshot_id is not None else []
+    def live_data_files(self, version: str | None = None) -> list[LiveDataFile]:
+        """Return the data files of the handle's snapshot, or of an earlier one."""
+        handle = self._table() if version is None else self._current()
+        snapshot = handle.current_snapshot() if version is None else snapshot_at(handle.metadata, version, self._spec.id)
+        found = [] if snapshot is None else [task.file for task in handle.scan(snapshot_id=snapshot.snapshot_id).plan_files()]
         schema, specs = handle.schema(), handle.metadata.specs()
         return [
             LiveDataFile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakebound.operations.maintenance.history import TablePast
-from lakebound.operations.maintenance.keep import counts, left_by_rewinds, since, to_ms
+from lakebound.operations.maintenance.keep import counts, left_by_repairs, since, to_ms
 from lakebound.spec.maintenance import HistorySpec, MaintenanceSpec
 from lakebound.tables.delta.durations import DELETED_FILES, LOG, explicit_ms
 
@@ -31,7 +31,7 @@ def clean_before(past: TablePast, policy: HistorySpec, properties: Mapping[str, 
         return None
     promised_ms = max(to_ms(policy.keep_delta_seconds), explicit_ms(properties, LOG) or 0)
     needed = {past.current, counting[-1], *past.pins.values(), *past.restarts.values()}
-    needed |= left_by_rewinds(past, policy, now_ms)
+    needed |= left_by_repairs(past, policy, now_ms)
     needed |= since(past.over_time(), now_ms - promised_ms)
     oldest = min(needed)
     entry = max((version for version in counting if version <= oldest), default=None)

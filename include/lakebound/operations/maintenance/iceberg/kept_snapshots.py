@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lakebound.operations.maintenance.history import TablePast, Version
-from lakebound.operations.maintenance.keep import Timeline, at, counts, left_by_rewinds, since, to_ms
+from lakebound.operations.maintenance.keep import Timeline, at, counts, left_by_repairs, since, to_ms
 from lakebound.spec.maintenance import HistorySpec
 
 MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
@@ -43,7 +43,7 @@ def kept_snapshots(past: TablePast, policy: HistorySpec, properties: Mapping[str
         return frozenset(known)
     if any(pin not in known for pin in past.pins.values()):
         return frozenset(known)
-    kept = {past.current, *left_by_rewinds(past, policy, now_ms)}
+    kept = {past.current, *left_by_repairs(past, policy, now_ms)}
     kept |= {version.version for version in past.versions if version.is_referenced}
     timeline = past.over_time()
     kept |= _recent(timeline, policy, now_ms)

@@ -1,0 +1,109 @@
+"""Collects what undoing the newest redo follows from: its commits, and each table's version before them. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from lakebound.ledger.entry import Entry, Offsets, add
+from lakebound.operations.backfill.tables import owned_table
+from lakebound.operations.maintenance.keep import undo_until_ms
+from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoPlan, UndoShare, commits_of_newest
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.history import TableCommit
+from lakebound.tables.places import Places
+from lakebound.tables.table import LedgerView, Table, TableVersion, VersionGoneError
+
+
+def prepare_undo(spec: PipelineSpec, places: Places) -> UndoPlan:
+    """Return what undoing the newest redo would do. A stream may run meanwhile.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables are.
+
+    Raises:
+        NotUndoableError: There is no redo, or the rows that it replaced cannot be brought back.
+        NothingLandedYetError: A table has no ledger yet.
+    """
+    found = {}
+    for one in spec.tables:
+        table, view = owned_table(spec, one, places)
+        if chain := _chain(spec.pipeline, table, view):
+            found[one.id] = table, view, chain
+    if not found:
+        raise NotUndoableError(spec.pipeline, "the rows of its tables stand on none", "`lakebound redo` lands a range again")
+    newest = max((chain for _, _, chain in found.values()), key=lambda chain: chain[0].committed_at_ms)
+    plan = commits_of_newest(newest)[0]
+    shares = [_share(spec, *held) for held in found.values() if commits_of_newest(held[2])[0] == plan]
+    return UndoPlan(pipeline=spec.pipeline, undoes=plan, tables=tuple(shares))
+
+
+def _chain(pipeline: str, table: Table, view: LedgerView) -> list[TableCommit]:
+    """Return the commits of the redos on which the rows stand, newest first, as far as they are kept."""
+    if not view.newest_redo:
+        return []
+    kept = {commit.entry.commit: commit for commit in table.history().commits() if commit.kind == "redo" and commit.entry}
+    found, at = list[TableCommit](), view.newest_redo
+    while commit := kept.get(at):
+        found.append(commit)
+        at = (commit.entry.redo_before if commit.entry else None) or ""
+    if not found or (at and len(commits_of_newest(found)[1]) + len(commits_of_newest(found)[2]) == len(found)):
+        raise NotUndoableError(pipeline, f"of the redo of {table.spec.id} not all entries are kept", WORKS)
+    return found
+
+
+def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[TableCommit]) -> UndoShare:
+    _, own, undoing = commits_of_newest(chain)
+    if not own or own[-1].parent is None:
+        raise NotUndoableError(spec.pipeline, f"{table.spec.id} no longer tells what it was before", WORKS)
+    try:
+        past = table.look_back(own[-1].parent)
+    except VersionGoneError as exc:
+        raise NotUndoableError(spec.pipeline, str(exc), WORKS) from exc
+    parent = next((one for one in table.history().versions() if one.version == own[-1].parent), None)
+    if past.missing_files:
+        gone = f"{len(past.missing_files)} files of {table.spec.id} of before are gone"
+        raise NotUndoableError(spec.pipeline, gone, WORKS)
+    entries = [commit.entry for commit in (*own, *undoing) if commit.entry is not None]
+    _check_only_redone(spec, table, view, past.entry, entries)
+    return UndoShare(
+        table=table.spec.id,
+        before=own[-1].parent,
+        chunks=tuple(Chunk(redoes=one.entry.redoes, read=one.entry.read) for one in own if one.entry is not None),
+        undone=_together(commit.entry for commit in undoing),
+        until_ms=_until_ms(spec, table, parent, own[-1].committed_at_ms),
+    )
+
+
+def _until_ms(spec: PipelineSpec, table: Table, before: TableVersion | None, left_at_ms: int) -> int:
+    """Return until when the version stays: by the pipeline's maintenance, else by the table's own settings."""
+    policy = spec.maintenance
+    if policy.enabled or before is None:
+        return undo_until_ms(policy.history, left_at_ms)
+    return table.kept_until_ms(before, left_at_ms)
+
+
+def _check_only_redone(
+    spec: PipelineSpec, table: Table, view: LedgerView, before: Entry | None, redone: Sequence[Entry]
+) -> None:
+    """Check that since the version before the redo nobody but the redo has decided about rows that were there.
+
+    Entries in between may have expired; what the two ends say of it has not.
+    """
+    now = view.entry
+    assert now is not None, "owned_table refuses a table without"
+    if before is None:
+        raise NotUndoableError(spec.pipeline, f"{table.spec.id} had no ledger before", WORKS)
+    found = [
+        (now.released != before.released + sum(one.from_quarantine for one in redone), "records were released from quarantine"),
+        (now.erased != before.erased, "rows were erased by decision"),
+        (bool({*now.foreign_changes, *view.foreign_changes} - {*before.foreign_changes}), "others changed rows"),
+    ]
+    for is_so, what in found:
+        if is_so:
+            raise NotUndoableError(spec.pipeline, f"{what} of {table.spec.id} since", WORKS)
+
+
+def _together(entries: Iterable[Entry | None]) -> Offsets:
+    return reduce(add, (entry.redoes for entry in entries if entry is not None), {})
