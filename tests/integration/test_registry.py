@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.framing import schema_of
 from lakebound.formats.kinds import KnownSchemas, SchemaFormat, schema_reader
 from lakebound.formats.schemas import SchemaId, SchemaText
+from lakebound.formats.versions import Version
 from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
 from lakebound.registry.finder import SchemaFinder
@@ -56,6 +57,13 @@ def finder_of(url: str, **more: Any) -> SchemaFinder:
 
 def subjects_of(url: str, control: ControlFolder) -> RegistrySubjects:
     return RegistrySubjects("company", RegistrySpec.model_validate({"url": url, "request_timeout_seconds": 60}), control)
+
+
+def used(subjects: RegistrySubjects, subject: str) -> Mapping[str, Sequence[Version]]:
+    """Return versions, as a pipeline whose tables follow them uses them."""
+    versions = subjects.versions([subject])
+    subjects.keep(versions)
+    return versions
 
 
 def registered(registry: SchemaRegistry, subject: str, schema: object) -> int:
@@ -168,7 +176,7 @@ def test_versions_deleted_ones_and_the_compatibility_mode_are_told(schema_regist
 def test_a_schema_that_is_deleted_for_good_is_read_on(schema_registry: SchemaRegistry, control: ControlFolder) -> None:
     subject = schema_registry.subject()
     number = registered(schema_registry, subject, {**ORDER, "name": "Deleted"})
-    kept = subjects_of(schema_registry.url, control).versions([subject])
+    kept = used(subjects_of(schema_registry.url, control), subject)
     assert [one.ids for one in kept[subject]] == [(number,)]
     schema_registry.ask("DELETE", f"subjects/{subject}")
     schema_registry.ask("DELETE", f"subjects/{subject}?permanent=true")
@@ -193,7 +201,7 @@ def test_a_registry_that_is_slow_or_away_is_waited_for_and_known_ids_go_on(front
     subject = front.registry.subject()
     known = registered(front.registry, subject, {**ORDER, "name": "Known"})
     new = registered(front.registry, front.registry.subject(), {**ORDER, "name": "New"})
-    assert [one.ids for one in subjects_of(front.url, control).versions([subject])[subject]] == [(known,)]
+    assert [one.ids for one in used(subjects_of(front.url, control), subject)[subject]] == [(known,)]
     front.is_away = True
     assert [one.ids for one in subjects_of(front.url, control).versions([subject])[subject]] == [(known,)]
     finder = finder_of(front.url)
@@ -229,17 +237,18 @@ def test_an_address_beside_the_api_is_no_registry(schema_registry: SchemaRegistr
 def test_ids_that_a_new_store_gives_to_other_schemas_are_noticed(front: Front, control: ControlFolder, tmp_path: Path) -> None:
     subject = front.registry.subject()
     number = registered(front.registry, subject, {**ORDER, "name": "Before"})
-    (used,) = subjects_of(front.url, control).versions([subject])[subject]
+    (before,) = used(subjects_of(front.url, control), subject)[subject]
     restarted = SchemaRegistry(tmp_path)
     try:
         restarted.wait_ready()
         front.registry = restarted
         (gone,) = subjects_of(front.url, control).versions([subject])[subject]
-        assert (gone.ids, gone.schema) == ((number,), used.schema), "an empty registry takes nothing away"
+        assert (gone.ids, gone.schema) == ((number,), before.schema), "an empty registry takes nothing away"
         for name in range(1, number):
             assert registered(restarted, restarted.subject(), {**ORDER, "name": f"After{name}"}) < number
         assert registered(restarted, subject, {**ORDER, "name": "After"}) == number
-        (reused,) = subjects_of(front.url, control).versions([subject])[subject]
+        kept, reused = subjects_of(front.url, control).versions([subject])[subject]
+        assert (kept.ids, kept.schema) == ((), before.schema), "it still gives the columns, and no record is read with it"
         assert reused.problem is not None and "has another schema by the id" in reused.problem
     finally:
         restarted.stop()

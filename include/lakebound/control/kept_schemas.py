@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -23,7 +23,7 @@ MOST_IDS = 5000
 MOST_CHARACTERS = 64 * 1024 * 1024
 """Of all texts together."""
 MOST_REFERENCES = 2000
-MOST_SUBJECTS = 100
+MOST_SUBJECTS = 1000
 """Of one schema; further ones are left out."""
 _INDEX = "ids.json"
 _MOST_DEPTH = 30
@@ -45,6 +45,7 @@ class KeptId(FrozenRecord):
         used_at: When it was last looked for, in epoch seconds, to the day.
         subjects: That have it, as far as they are known.
         numbers: Of its version within each subject, as far as they are known: ids say nothing of which version is newer.
+        reused: Fingerprint of the other schema that the registry had by the id when it was last asked; "" where it had none.
     """
 
     registry: _Short
@@ -54,6 +55,7 @@ class KeptId(FrozenRecord):
     used_at: Moment = 0.0
     subjects: Annotated[tuple[_Subject, ...], Field(max_length=MOST_SUBJECTS)] = ()
     numbers: dict[_Subject, Count] = Field(default_factory=dict, max_length=MOST_SUBJECTS)
+    reused: _Fingerprint | Literal[""] = ""
 
 
 class _Index(FrozenRecord):
@@ -71,6 +73,10 @@ class _Kept(FrozenRecord):
     references: Annotated[tuple[_Imported, ...], Field(max_length=MOST_REFERENCES)] = ()
 
 
+_Versions = dict[tuple[str, str], dict[str, int]]
+"""Of a registry's subject, the numbers of all versions by the fingerprints of their schemas."""
+
+
 @dataclass(frozen=True)
 class KeptSchemas:
     """What is kept of one registry.
@@ -79,11 +85,13 @@ class KeptSchemas:
         schemas: By what records say of them.
         subjects: Which subjects have each.
         numbers: Of the version within a subject, as far as they are known.
+        reused: Ids by which the registry has another schema, and the fingerprint of that.
     """
 
     schemas: Mapping[SchemaId, SchemaText]
     subjects: Mapping[SchemaId, Collection[str]]
     numbers: Mapping[SchemaId, Mapping[str, int]] = field(default_factory=dict)
+    reused: Mapping[SchemaId, str] = field(default_factory=dict)
 
     def of(self, subject: str) -> dict[SchemaId, SchemaText]:
         """Return the schemas of a subject, the oldest version first.
@@ -105,11 +113,14 @@ def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:
     schemas: dict[SchemaId, SchemaText] = {}
     subjects: dict[SchemaId, Collection[str]] = {}
     numbers: dict[SchemaId, Mapping[str, int]] = {}
+    reused: dict[SchemaId, str] = {}
     for kept in _read_index(control).ids:
         schema = _read(control, kept.fingerprint, known, 0) if kept.registry == registry else None
         if schema is not None:
             schemas[kept.id], subjects[kept.id], numbers[kept.id] = schema, kept.subjects, kept.numbers
-    return KeptSchemas(schemas, subjects, numbers)
+            if kept.reused:
+                reused[kept.id] = kept.reused
+    return KeptSchemas(schemas, subjects, numbers, reused)
 
 
 def keep_schemas(
@@ -131,7 +142,7 @@ def keep_schemas(
         schemas: By what records say of them.
         now: Epoch seconds.
         subjects: Which subjects have each of them.
-        numbers: Of the version within each of these subjects, as far as they are known.
+        numbers: Of the versions of these subjects, all or none of a subject.
 
     Raises:
         OSError: The state cannot be written.
@@ -167,19 +178,49 @@ def keep_schemas(
         _remove_unused(control)
 
 
+def note_reused_ids(control: ControlFolder, registry: str, reused: Mapping[SchemaId, str]) -> None:
+    """Note by which ids a registry has another schema than the one that is kept; of all others that it has none.
+
+    Args:
+        control: State folder of the pipeline.
+        registry: Name of the registry in registries.yaml.
+        reused: The ids, and the fingerprint of that other schema.
+
+    Raises:
+        OSError: The state cannot be written.
+        LockHeldError: Another process holds the index.
+    """
+
+    def decide(text: str | None) -> str:
+        ids = (
+            one.model_copy(update={"reused": reused.get(one.id, "")}) if one.registry == registry else one
+            for one in _parsed(text).ids
+        )
+        return _Index(ids=tuple(ids)).model_dump_json(exclude_defaults=True)
+
+    change_text(_index(control), decide, durable=True)
+
+
 def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, ...]:
     """Return which ids are kept, those that were used last first. Pure.
 
     Args:
         before: What is kept.
-        used: What was used now; of an id that is kept, only the time, further subjects and the versions of its schema count.
+        used: What was used now; of an id that is kept, only the time and further subjects count. Where the number of a version
+            within a subject is known, all of the subject are: a schema that is none of them is older than they are, whatever
+            its number was, as a registry that was emptied counts from 1 again.
     """
-    known = {(one.registry, one.id): one for one in before}
+    used, known = [*used], {(one.registry, one.id): one for one in before}
     for one in used:
         there = known.get((one.registry, one.id))
         known[one.registry, one.id] = one if there is None else _used_again(there, one)
+    versions: _Versions = {}
+    for one in used:
+        for subject, number in one.numbers.items():
+            versions.setdefault((one.registry, subject), {})[one.fingerprint] = number
     left, kept = MOST_CHARACTERS, []
-    for one in sorted(known.values(), key=lambda one: -one.used_at)[:MOST_IDS]:
+    every = (_numbered(one, versions) for one in known.values())
+    for one in sorted(every, key=lambda one: (-one.used_at, -max(one.numbers.values(), default=0)))[:MOST_IDS]:
         left -= one.characters
         if left < 0:
             break
@@ -189,9 +230,17 @@ def kept_ids(before: Iterable[KeptId], used: Iterable[KeptId]) -> tuple[KeptId, 
 
 def _used_again(kept: KeptId, used: KeptId) -> KeptId:
     subjects = tuple(sorted({*kept.subjects, *used.subjects}))[:MOST_SUBJECTS]
-    known = {**kept.numbers, **used.numbers} if used.fingerprint == kept.fingerprint else kept.numbers
-    numbers = {subject: known[subject] for subject in subjects if subject in known}
-    return kept.model_copy(update={"used_at": used.used_at, "subjects": subjects, "numbers": numbers})
+    return kept.model_copy(update={"used_at": used.used_at, "subjects": subjects})
+
+
+def _numbered(kept: KeptId, versions: _Versions) -> KeptId:
+    numbers: dict[str, int] = {}
+    for subject in kept.subjects:
+        there = versions.get((kept.registry, subject))
+        number = kept.numbers.get(subject) if there is None else there.get(kept.fingerprint)
+        if number is not None:
+            numbers[subject] = number
+    return kept if numbers == kept.numbers else kept.model_copy(update={"numbers": numbers})
 
 
 def _index(control: ControlFolder) -> StateFile:

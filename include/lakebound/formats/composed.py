@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records, ValueDecoder
 from lakebound.formats.headers import HeadersFormat
 from lakebound.formats.kinds import SchemaFormat, ValueFormat
+from lakebound.same_names import as_compared
 
 KEY = "key"
 """With it begins the detail of a problem of a key."""
@@ -76,7 +77,7 @@ class ComposedFormat:
     null_is_row: bool = False
 
     def __post_init__(self) -> None:
-        names = [name.casefold() for name in self.columns.names]
+        names = [as_compared(name) for name in self.columns.names]
         if len(set(names)) < len(names):
             raise ValueError(f"two columns of key, value and headers have one name: {', '.join(self.columns.names)}")
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+from lakebound.same_names import as_compared
+
 
 def merged(versions: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
     """Return the fields of all versions, inside of structs, lists and maps, too.
@@ -18,8 +20,8 @@ def merged(versions: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
     found: dict[str, pa.Field] = {}
     for fields in versions:
         for field in fields:
-            known = found.get(_compared(field.name))
-            found[_compared(field.name)] = field if known is None else known.with_type(_merged_type(known.type, field.type))
+            known = found.get(as_compared(field.name))
+            found[as_compared(field.name)] = field if known is None else known.with_type(_merged_type(known.type, field.type))
     return list(found.values())
 
 
@@ -35,18 +37,14 @@ def names_in_other_case(columns: Iterable[str], written: Iterable[str], read: It
         read: Names of those that the reader has.
     """
     exact, also = ({name: name for name in names} for names in (written, read))
-    folded, also_folded = ({_compared(name): name for name in names} for names in (exact, also))
+    folded, also_folded = ({as_compared(name): name for name in names} for names in (exact, also))
     found = {}
     for column in columns:
         if column not in exact:
-            other = folded.get(_compared(column), None if column in also else also_folded.get(_compared(column)))
+            other = folded.get(as_compared(column), None if column in also else also_folded.get(as_compared(column)))
             if other is not None:
                 found[column] = other
     return found
-
-
-def _compared(name: str) -> str:
-    return name.lower()
 
 
 def _merged_type(newer: pa.DataType, older: pa.DataType) -> pa.DataType:

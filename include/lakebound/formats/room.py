@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from lakebound.formats.contract import Decoded, Problem
 
-LEAST_BYTES = 32 << 20
-"""That each record may take."""
+LEAST_BYTES = 512 << 10
+"""That each record may take: 4,096 records, which are decoded at once, stay below 2 GiB, as a record of 65,000 columns does."""
 PER_BYTE = 100
 """Bytes that a longer record may take for each of its own: 16 MiB of records, which are decoded at once, stay below 2 GiB."""
 VALUE_BYTES = 8

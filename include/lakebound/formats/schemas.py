@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -19,6 +20,12 @@ SchemaKind = Literal["avro", "protobuf", "json_schema"]
 """Formats whose values have a schema of their own; each has a folder of its name beside this module."""
 SchemaId = int | str
 """What a record says of its schema: a registry's number, or its GUID."""
+_PROTO_WORDS = re.compile(
+    r"""(?:\s|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)++|("(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?|[\w.]++|.)""", re.DOTALL
+)
+"""Blanks and comments of a .proto text, or a word of it, which is kept: a text in quotes is one. What does not end is read
+once, too: a text that is meant to harm takes no time by the square of its length.
+"""
 PartOfRecord = Literal["key", "value"]
 """What of a record has a schema of its own."""
 
@@ -52,7 +59,7 @@ class SchemaText:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the text and of all that it imports, as 64 hexadecimal digits; blanks between words do not count."""
+        """SHA-256 of the text and of all that it imports, as 64 hexadecimal digits; how it is laid out does not count."""
         digest = hashlib.sha256(f"{self.kind}\n{canonical_text(self.kind, self.text)}".encode(errors="surrogatepass"))
         for one in self.references:
             digest.update(f"\n{one.name}\n{one.schema.fingerprint}".encode(errors="surrogatepass"))
@@ -66,10 +73,11 @@ class SchemaText:
 def canonical_text(kind: SchemaKind, text: str) -> str:
     """Return a text that is the same for each way in which a registry may lay a schema out.
 
-    The order of keys stays as it is in JSON Schema, where it is that of columns; in Avro it means nothing.
+    The order of keys stays as it is in JSON Schema, where it is that of columns; in Avro it means nothing. Comments of Protobuf
+    mean nothing, either.
     """
     if kind == "protobuf":
-        return "\n".join(line for line in (line.strip() for line in text.splitlines()) if line)
+        return " ".join(filter(None, _PROTO_WORDS.findall(text)))
     try:
         # Numbers stay as they are written: 1.0 is not 1, and no digit is lost.
         found = json.loads(text, parse_int=_as_written, parse_float=_as_written)
@@ -148,7 +156,7 @@ class SchemaReader(Protocol):
         """
 
     def records_of(self, schema: SchemaText) -> tuple[str, ...]:
-        """Return the full names of the types that records of a schema may have, first the one that is read where none is named.
+        """Return the full names of the types at the top of a schema, first the one that is read where none is named.
 
         It is empty where a schema has one type of records, whatever its name.
 
@@ -156,8 +164,32 @@ class SchemaReader(Protocol):
             UnreadableSchemaError: It cannot be read.
         """
 
+    def same_record(self, schema: SchemaText, other: SchemaText, name: str) -> str | None:
+        """Return what a schema calls a type of records of another version; None where it has none that stands for it.
+
+        Args:
+            schema: The schema.
+            other: The other version.
+            name: Full name of the type there.
+
+        Raises:
+            UnreadableSchemaError: One cannot be read, or the other version has no such type.
+        """
+
     def is_one_value(self, schema: SchemaText, record: str | None) -> bool:
         """Return whether a schema is that of one value without fields, such as a number: its only column is that value.
+
+        Raises:
+            UnreadableSchemaError: It cannot be read.
+        """
+
+    def units_of(self, schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapping[str, str]:
+        """Return what whole numbers that hold times count, such as ``micros``, by their paths.
+
+        Args:
+            schema: The schema.
+            record: As for ``columns_of``.
+            columns: That are made of it.
 
         Raises:
             UnreadableSchemaError: It cannot be read.

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.merged_fields import merged
 from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
+from lakebound.same_names import as_compared
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,22 @@ class Version:
         ids: What records may say of it: its number in the registry, and its GUID where the registry has one.
         schema: The schema; None where it cannot be read.
         problem: Why nothing is read with it; None where something is.
-        is_deleted: Whether the registry had deleted it before the pipeline could use it.
+        is_older: Whether all others are newer, whatever their numbers: the registry had deleted it before the pipeline could
+            use it, or has it no more.
+        is_used: Whether records were read with it before.
     """
 
     number: int
     ids: tuple[SchemaId, ...]
     schema: SchemaText | None
     problem: str | None = None
-    is_deleted: bool = False
+    is_older: bool = False
+    is_used: bool = False
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """What orders the versions of a subject, the newest last: deleted ones are older than all that are there."""
-        return not self.is_deleted, self.number
+        """What orders the versions of a subject, the newest last."""
+        return not self.is_older, self.number
 
 
 _Written = tuple[tuple[SchemaId, ...], SchemaText]
@@ -103,7 +107,8 @@ def schemas_of_subjects(
     Raises:
         UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one that is read.
     """
-    found = [_subject(name, versions, record, passed_over, wanted) for name, versions in subjects.items()]
+    units: dict[str, str] = {}
+    found = [_subject(name, versions, record, passed_over, wanted, units) for name, versions in subjects.items()]
     columns = _all_columns((one.name, one.columns) for one in found) if wanted is None else wanted
     writers: dict[SchemaId, SchemaText] = {}
     readers: dict[SchemaId, SchemaText] = {}
@@ -130,7 +135,30 @@ def schemas_of_subjects(
     return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, found[0].record))
 
 
-def record_of(versions: Sequence[Version], record: str | None) -> str | None:
+@dataclass(frozen=True)
+class RecordName:
+    """Which type of a subject's records is read.
+
+    Attributes:
+        name: Its full name; None: the only or first one of each version, whatever its name.
+        owner: The version that calls it so; None: what it is called is the same in all.
+    """
+
+    name: str | None = None
+    owner: SchemaText | None = None
+
+    def of(self, schema: SchemaText) -> str | None:
+        """Return what a version calls it; where it has no such type, the name that others have.
+
+        Raises:
+            UnreadableSchemaError: The version cannot be read.
+        """
+        if self.name is None or self.owner is None or self.owner == schema:
+            return self.name
+        return schema_reader(schema.kind).same_record(schema, self.owner, self.name) or self.name
+
+
+def record_of(versions: Sequence[Version], record: str | None) -> RecordName:
     """Return the type of a subject's records: that of its oldest version, while the newest one still has it.
 
     A type that a newer version puts before it is mostly one that a field of it has. Were records read as that one, none of
@@ -139,38 +167,56 @@ def record_of(versions: Sequence[Version], record: str | None) -> str | None:
     Args:
         versions: Of the subject.
         record: Full name of the type that the pipeline names.
-
-    Returns:
-        Its full name; None: the only or first one of each version, whatever its name.
     """
-    if record is not None:
-        return record
-    found: list[tuple[str, ...]] = []
-    there = [one for one in versions if not one.is_deleted] or versions
-    for version in sorted(there, key=lambda one: one.number):
-        if version.problem is None and version.schema is not None:
+    readable = [one for one in versions if one.problem is None]
+    there = [one for one in readable if not one.is_older] or readable
+    found: list[tuple[SchemaText, tuple[str, ...]]] = []
+    for version in sorted(there, key=lambda one: one.rank):
+        if version.schema is not None:
             try:
-                found.append(schema_reader(version.schema.kind).records_of(version.schema))
+                found.append((version.schema, schema_reader(version.schema.kind).records_of(version.schema)))
             except UnreadableSchemaError:
                 continue
-    named = [one for one in found if one]
-    if all(len(one) == 1 for one in named):  # A type that is alone may have another name in each version.
-        return None
-    oldest, newest = named[0], named[-1]
-    return oldest[0] if oldest[0] in newest else None
+    if record is not None:
+        return RecordName(record, _owner([schema for schema, _ in found], record))
+    named = [one for one in found if one[1]]
+    if all(len(names) == 1 for _, names in named):  # A type that is alone may have another name in each version.
+        return RecordName()
+    (oldest, names), (newest, _) = named[0], named[-1]
+    has_it = schema_reader(newest.kind).same_record(newest, oldest, names[0]) is not None
+    return RecordName(names[0], oldest) if has_it else RecordName()
+
+
+def _owner(schemas: Sequence[SchemaText], record: str) -> SchemaText | None:
+    """Return the newest schema that has a type of a name."""
+    for schema in reversed(schemas):
+        try:
+            if schema_reader(schema.kind).same_record(schema, schema, record) is not None:
+                return schema
+        except UnreadableSchemaError:
+            continue
+    return None
 
 
 def _subject(
-    name: str, versions: Sequence[Version], record: str | None, passed_over: Mapping[SchemaId, str], wanted: pa.Schema | None
+    name: str,
+    versions: Sequence[Version],
+    record: str | None,
+    passed_over: Mapping[SchemaId, str],
+    wanted: pa.Schema | None,
+    units: dict[str, str],
 ) -> _Subject:
     usable, refused = _usable(versions, passed_over)
-    record = record_of(versions, record)
+    named = record_of(versions, record)
+    if wanted is not None:
+        usable, other_units = _of_one_unit(usable, named, wanted, units)
+        refused |= other_units
     found: list[tuple[SchemaText, pa.Schema]] = []
     writers: list[_Written] = []
     newest_problem: UnreadableSchemaError | None = None
     for ids, schema in usable:
         try:
-            found.append((schema, _columns(schema, record, wanted, is_framed=True)))
+            found.append((schema, _columns(schema, named.of(schema), wanted, is_framed=True)))
         except UnreadableSchemaError as exc:
             if wanted is not None and found:  # What it does not have, the newer one that reads it may have a default for.
                 writers.append((ids, schema))
@@ -185,7 +231,7 @@ def _subject(
     columns = wanted
     if columns is None:
         columns = pa.schema([field.with_nullable(True) for field in merged([list(own) for _, own in found])])
-    return _Subject(name, found[0][0], record, columns, tuple(writers), tuple(refused.items()))
+    return _Subject(name, found[0][0], named.of(found[0][0]), columns, tuple(writers), tuple(refused.items()))
 
 
 def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) -> tuple[list[_Written], dict[SchemaId, str]]:
@@ -199,6 +245,35 @@ def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) ->
         else:
             refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
     return usable, refused
+
+
+def _of_one_unit(
+    usable: Sequence[_Written], record: RecordName, wanted: pa.Schema, first: dict[str, str]
+) -> tuple[list[_Written], dict[SchemaId, str]]:
+    """Return the versions whose numbers count what those of the oldest one count, and why nothing is read with the others.
+
+    A column of whole numbers that stand for times says nothing of their unit: rows of two versions would look alike.
+
+    Args:
+        usable: The versions, the newest first.
+        record: The type of the records.
+        wanted: The columns.
+        first: By their paths, what the numbers of the oldest version count; subjects share it.
+    """
+    kept: list[_Written] = []
+    refused: dict[SchemaId, str] = {}
+    for ids, schema in reversed(usable):
+        try:
+            units = schema_reader(schema.kind).units_of(schema, record.of(schema), wanted)
+        except UnreadableSchemaError:
+            units = {}  # told where its columns are read
+        other = next((path for path, unit in units.items() if first.setdefault(path, unit) != unit), None)
+        if other is None:
+            kept.append((ids, schema))
+        else:
+            told = f"counts {units[other]}, and its column has {first[other]} of an older version: give the field another name"
+            refused |= dict.fromkeys(ids, f"{other}: {told}")
+    return kept[::-1], refused
 
 
 def _columns(schema: SchemaText, record: str | None, wanted: pa.Schema | None, *, is_framed: bool) -> pa.Schema:
@@ -218,7 +293,7 @@ def _all_columns(subjects: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     found: dict[str, tuple[str, pa.Field]] = {}
     for subject, columns in subjects:
         for field in columns:
-            first, known = found.setdefault(field.name.lower(), (subject, field))
+            first, known = found.setdefault(as_compared(field.name), (subject, field))
             if known.type != field.type or known.name != field.name:
                 raise UnreadableSchemaError(
                     field.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
@@ -34,7 +34,7 @@ class Subjects(Protocol):
     """What has the versions of subjects: a registry, and what is kept of it."""
 
     def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, Sequence[Version]]:
-        """Return all versions of subjects, deleted ones too.
+        """Return all versions of subjects, those too that were deleted, or that the registry had when they were used.
 
         Args:
             subjects: Their names.
@@ -47,8 +47,8 @@ class Subjects(Protocol):
     def sign(self, subjects: Collection[str]) -> object:
         """Return what differs when a subject has another version, or the newest version another schema."""
 
-    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
-        """Return of each subject those of the ids by which the pipeline has read a schema of it before, also deleted ones."""
+    def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
+        """Keep the versions of subjects that records are read with, for a time when the registry does not have them."""
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         """Return which changes of its schemas each subject allows, as far as that is told.
@@ -94,7 +94,7 @@ class PartSchemas:
         self._names = tuple(dict.fromkeys(source.subject_of(topic) for topic in topics))
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: Mapping[SchemaId, str] = {}
-        self._deleted: dict[str, dict[SchemaId, SchemaText]] = {}
+        self._passed_prints: Mapping[SchemaId, str] = {}
         self._further_names: dict[str, tuple[SchemaId, ...]] = {}
         self._strange: dict[SchemaId, str] = {}
         self._in_vain, self._strange_since, self._clock = 0, clock(), clock
@@ -163,12 +163,13 @@ class PartSchemas:
         if sign == self._sign:
             return
         # The first time, too: a version may have come since they were read, or they were those that are kept.
-        versions = self._subjects.versions(self._names)
+        versions = self._subjects.versions(self._names, or_kept=False)
         if self._subjects.sign(self._names) != sign:
-            return  # They may be older than the sign, or those that are kept: the next look compares again.
+            return  # They may be older than the sign: the next look compares again.
         with self._lock:
             if versions != self._versions:  # A record may have named the new version before.
-                self._versions, self._read = versions, None
+                self._take(versions)
+                self._read = None
         self._sign = sign
 
     def in_use(self) -> SchemasInUse | None:
@@ -196,37 +197,49 @@ class PartSchemas:
             # Those that are kept may lack the very one that a record names.
             versions = self._subjects.versions(self._names, or_kept=False)
             with self._lock:
-                self._versions = versions
-                known = {one for every in self._all_versions().values() for version in every for one in version.ids}
                 self._forgets_strange()
+                known = self._know(versions)
                 asked = [one for one in ids if one not in known][: MOST_STRANGE - len(self._strange)]
-            used = self._subjects.used(self._names, asked) if asked else {}
             found = self._subjects.find(asked) if asked else {}
+            if not _fingerprints(found.values()) <= _fingerprints(known.values()):
+                # Of several registries, one may be behind for a moment, and lack the version that another one has.
+                versions = self._subjects.versions(self._names, or_kept=False)
             with self._lock:
                 strange = len(self._strange)
-                self._note(found, used)
+                self._note(found, self._know(versions))
                 self._in_vain += len(self._strange) - strange == len(ids)
                 self._read = None
 
-    def _note(self, found: Mapping[SchemaId, SchemaText | str], used: Mapping[str, Mapping[SchemaId, SchemaText]]) -> None:
-        """Note schemas that are of no version, or of one that the registry has no more.
+    def _know(self, versions: Mapping[str, Sequence[Version]]) -> dict[SchemaId, SchemaText | None]:
+        """Take versions for those that there are; return their schemas by what records say of them."""
+        self._take(versions)
+        every = (version for each in self._all_versions().values() for version in each)
+        return {one: version.schema for version in every for one in version.ids}
+
+    def _take(self, versions: Mapping[str, Sequence[Version]]) -> None:
+        """Take versions for those that there are. An id that means another schema now is no longer passed over."""
+        self._versions = versions
+        prints = self._prints()
+        same = {one for one, known in self._passed_prints.items() if prints.get(one, known) == known}
+        self._passed_over = {one: told for one, told in self._passed_over.items() if one in same}
+
+    def _prints(self) -> dict[SchemaId, str]:
+        """Return the fingerprints of schemas by what records say of them."""
+        both = ((one.ids, one.schema) for versions in self._versions.values() for one in versions)
+        return {one: schema.fingerprint for ids, schema in both if schema is not None for one in ids}
+
+    def _note(self, found: Mapping[SchemaId, SchemaText | str], known: Mapping[SchemaId, SchemaText | None]) -> None:
+        """Note further names of versions, and ids that are of none.
 
         Args:
             found: What the registry has by each id.
-            used: By which ids the pipeline has read a schema of each subject before.
+            known: The schemas of versions.
         """
-        versions = (version for every in self._all_versions().values() for version in every)
-        same = {version.schema.fingerprint for version in versions if version.schema is not None}
-        before = {one: schema for schemas in used.values() for one, schema in schemas.items()}
+        same = _fingerprints(known.values())
         for one, schema in found.items():
-            if one in before and not isinstance(schema, str) and schema.fingerprint != before[one].fingerprint:
-                registry = self.source.registry or ""
-                self._strange[one] = str(ReusedSchemaIdError(registry, one, before[one].fingerprint, schema.fingerprint))
-            elif one in before:
-                for subject, schemas in used.items():
-                    if one in schemas:
-                        self._deleted.setdefault(subject, {})[one] = schemas[one]
-            elif not isinstance(schema, str) and schema.fingerprint in same:
+            if one in known:
+                continue
+            if isinstance(schema, SchemaText) and schema.fingerprint in same:
                 # Such as a GUID. Kept beside the versions, which are read anew each time.
                 self._further_names[schema.fingerprint] = (*self._further_names.get(schema.fingerprint, ()), one)
             else:
@@ -246,20 +259,8 @@ class PartSchemas:
         return True
 
     def _all_versions(self) -> dict[str, list[Version]]:
-        """Return the versions of the subjects, each with all names that records have for it.
-
-        Older than all others are those that the registry has no more.
-        """
-        return {
-            subject: [
-                self._told(version)
-                for version in (
-                    *(Version(0, (one,), schema) for one, schema in self._deleted.get(subject, {}).items()),
-                    *versions,
-                )
-            ]
-            for subject, versions in self._versions.items()
-        }
+        """Return the versions of the subjects, each with all names that records have for it."""
+        return {subject: [*map(self._told, versions)] for subject, versions in self._versions.items()}
 
     def _told(self, version: Version) -> Version:
         """Return a version with all names that records have for it; one of another format is not read."""
@@ -268,21 +269,42 @@ class PartSchemas:
             return version
         if schema.kind != kind and version.problem is None:
             version = replace(version, problem=f"it is a schema of {schema.kind}, and the pipeline says `format: {kind}`")
-        further = self._further_names.get(schema.fingerprint, ())
+        prints = self._prints() if schema.fingerprint in self._further_names else {}
+        further = [one for one in self._further_names.get(schema.fingerprint, ()) if one not in prints]
         return replace(version, ids=tuple(dict.fromkeys((*version.ids, *further)))) if further else version
 
     def newest(self) -> list[Newest]:
-        """Return of each subject the schemas that may be passed over; its oldest one may not."""
-        found = []
+        """Return of each subject the schemas that may be passed over: all but one of those that can be read.
+
+        Those that were used before come last: the tables had followed them. Those that the registry has no more are by
+        themselves: they may be older or newer than what the tables cannot follow.
+        """
+        found: list[Newest] = []
+        gone = {**self._passed_over, **self._reused()}
         for versions in self._all_versions().values():
-            by_schema: dict[SchemaText, tuple[SchemaId, ...]] = {}
-            for version in sorted(versions, key=lambda one: one.rank, reverse=True):
-                if version.schema is not None and version.problem is None:
-                    by_schema[version.schema] = (*by_schema.get(version.schema, ()), *version.ids)
-            gone = {**self._passed_over, **self._reused()}
-            usable = [ids for ids in by_schema.values() if not any(one in gone for one in ids)]
-            found.append(Newest(self.source.part, usable[:-1]))
+            live = _readable([one for one in versions if not one.is_older], gone)
+            older = _readable([one for one in versions if one.is_older], gone)
+            for ids, others in ((live, older), (older, live)):
+                some = [one for one in (ids if others else ids[:-1]) if one]
+                found += [Newest(self.source.part, some)] if some else []
         return found
+
+    def keep(self) -> None:
+        """Keep the schemas that records are read with: tables follow them.
+
+        Raises:
+            OSError: The state cannot be written.
+        """
+        with self._lock:
+            if self._subjects is None or self._read is None or self._read.known is None:
+                return
+            read = {one for one, _ in self._read.known.writers}
+            # One that the registry had deleted before it was used is none of these: it would be the newest at the next start.
+            used = {
+                subject: [one for one in versions if not one.is_older and read.intersection(one.ids)]
+                for subject, versions in self._all_versions().items()
+            }
+        self._subjects.keep(used)
 
     def pass_over(self, reasons: Mapping[SchemaId, str]) -> None:
         """Read without some schemas, because the tables cannot follow them.
@@ -292,14 +314,15 @@ class PartSchemas:
         """
         with self._lock:
             if reasons != self._passed_over:
-                self._passed_over, self._read = dict(reasons), None
+                self._passed_over, self._passed_prints, self._read = dict(reasons), self._prints(), None
 
     def _read_all(self) -> ReadSchemas:
         record = self.source.record
         if self._file is not None:
             return schemas_of_file(self._file, record, self._wanted())
         assert self._subjects is not None
-        self._versions = self._versions or self._subjects.versions(self._names)
+        if not self._versions:
+            self._take(self._subjects.versions(self._names))
         reused = self._reused()
         passed_over = {**self._passed_over, **reused}
         found = schemas_of_subjects(
@@ -324,3 +347,16 @@ class PartSchemas:
             one: str(ReusedSchemaIdError(name, one, self._named[str(one)], schema.fingerprint))
             for one, schema in reused_ids(every, self._named).items()
         }
+
+
+def _readable(versions: Sequence[Version], gone: Mapping[SchemaId, str]) -> list[tuple[SchemaId, ...]]:
+    """Return what records say of each schema that can be read, the newest first, those that were used behind all others."""
+    by_schema: dict[SchemaText, tuple[SchemaId, ...]] = {}
+    for version in sorted(versions, key=lambda one: (not one.is_used, one.rank), reverse=True):
+        if version.schema is not None and version.problem is None:
+            by_schema[version.schema] = (*by_schema.get(version.schema, ()), *version.ids)
+    return [ids for ids in by_schema.values() if not any(one in gone for one in ids)]
+
+
+def _fingerprints(schemas: Iterable[SchemaText | str | None]) -> set[str]:
+    return {one.fingerprint for one in schemas if isinstance(one, SchemaText)}

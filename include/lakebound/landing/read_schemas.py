@@ -220,6 +220,8 @@ class SchemaBook:
         before = self.passed_over
         try:
             found = self._followed(settle, before)
+            for one in self._parts.values():
+                one.keep()
             self._settled += 1
             return found
         except BaseException:

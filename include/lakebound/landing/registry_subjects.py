@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from lakebound.control.folder import ControlFolder
-from lakebound.control.kept_schemas import KeptSchemas, keep_schemas, read_kept_schemas
-from lakebound.errors import LakeboundError, RegistryUnavailableError, ReusedSchemaIdError
+from lakebound.control.kept_schemas import KeptSchemas, keep_schemas, note_reused_ids, read_kept_schemas
+from lakebound.errors import LakeboundError, RegistryForbiddenError, RegistryUnavailableError, ReusedSchemaIdError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.formats.versions import Version
+from lakebound.landing.kept_versions import reused_ids, with_kept
 from lakebound.redaction import redacted
 from lakebound.registry.client import RegistryClient, UnusableSchemaError
 from lakebound.registry.finder import SchemaFinder
@@ -24,6 +26,8 @@ log = logging.getLogger(__name__)
 _FIND_SECONDS = 20.0
 _VERSIONS_SECONDS = 300.0
 """For all versions of all subjects together: a registry that takes longer counts as away."""
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
 _AT_ONCE = 8
 """Versions that are asked for: a subject may have hundreds, and a registry take its time for each."""
 
@@ -54,9 +58,9 @@ class RegistrySubjects:
         self._control = control
 
     def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, Sequence[Version]]:
-        """Return all versions of subjects.
+        """Return all versions of subjects, and the schemas of them that the pipeline has used and the registry has no more.
 
-        While the registry is away, or has a subject no more, they are those that the pipeline has used.
+        While the registry is away, they are the latter alone.
 
         Args:
             subjects: Their names.
@@ -70,14 +74,16 @@ class RegistrySubjects:
         kept, ends = self._kept(), time.monotonic() + _VERSIONS_SECONDS
         try:
             found = {subject: self._versions(subject, kept, ends) for subject in subjects}
+            reused = self._reused(found, kept, ends)
         except RegistryUnavailableError as exc:
-            found = {subject: _numbered(kept.of(subject)) for subject in subjects}
-            if not or_kept or not all(found.values()):
+            if not or_kept or not all(kept.of(subject) for subject in subjects):
                 raise
             log.warning("schemas are read as they were last used: %s", redacted(exc))
-            return found
-        self._keep(found)
-        return {subject: self._judged(versions, kept) or self._gone(subject, kept) for subject, versions in found.items()}
+            found, reused = dict.fromkeys(subjects, ()), kept.reused
+        else:
+            self._check(found, kept)
+        problems = {one: self._told(one, kept.schemas[one], other) for one, other in reused.items()}
+        return {subject: with_kept(versions, kept.of(subject), problems) for subject, versions in found.items()}
 
     def sign(self, subjects: Collection[str]) -> object:
         """Return what differs when a subject has another version, or the newest version another schema.
@@ -113,10 +119,26 @@ class RegistrySubjects:
             raise found.away
         return {**found.schemas, **found.refused}
 
-    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
-        """Return of each subject those of the ids by which the pipeline has read a schema of it before, also deleted ones."""
-        kept = self._kept()
-        return {one: {known: schema for known, schema in kept.of(one).items() if known in ids} for one in subjects}
+    def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
+        """Keep versions of subjects that records are read with; they are all that the registry has and that are.
+
+        Args:
+            versions: Of each subject.
+
+        Raises:
+            OSError: The state cannot be written.
+        """
+        used: dict[SchemaId, SchemaText] = {}
+        numbers: dict[SchemaId, dict[str, int]] = {}
+        for subject, every in versions.items():
+            for version in every:
+                if version.schema is not None:
+                    used |= dict.fromkeys(version.ids, version.schema)
+                    for one in version.ids:
+                        of = numbers.setdefault(one, {})
+                        of[subject] = max(version.number, of.get(subject, 0))
+        if self._control is not None and used:
+            keep_schemas(self._control, self._client.name, used, time.time(), numbers, numbers)
 
     def _versions(self, subject: str, kept: KeptSchemas, ends: float) -> Sequence[Version]:
         """Return the versions that the registry has; none where it has no such subject.
@@ -125,18 +147,21 @@ class RegistrySubjects:
         """
         there, used = {*self._client.versions(subject)}, kept.of(subject)
         return [
-            replace(one, is_deleted=bool(there) and one.number not in there and used.keys().isdisjoint(one.ids))
+            replace(one, is_older=bool(there) and one.number not in there and used.keys().isdisjoint(one.ids))
             for one in self._all_versions(subject, ends)
         ]
 
     def _all_versions(self, subject: str, ends: float) -> Sequence[Version]:
         numbers = self._client.versions(subject, deleted=True)
+        found = self._all_at_once(partial(self._version, subject), numbers, ends, f"versions of subject {subject!r}")
+        return [one for one in found if one is not None]
+
+    def _all_at_once(self, ask: Callable[[_Asked], _Answer], what: Sequence[_Asked], ends: float, told: str) -> list[_Answer]:
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-versions")
         try:
-            found = pool.map(partial(self._version, subject), numbers, timeout=ends - time.monotonic())
-            return [one for one in found if one is not None]
+            return list(pool.map(ask, what, timeout=ends - time.monotonic()))
         except TimeoutError:
-            late = f"no answer within {_VERSIONS_SECONDS:g} s for the {len(numbers):,} versions of subject {subject!r}"
+            late = f"no answer within {_VERSIONS_SECONDS:g} s for the {len(what):,} {told}"
             raise RegistryUnavailableError(self._client.name, self._client.url, late) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # What is under way ends by its own limit of time.
@@ -149,45 +174,46 @@ class RegistrySubjects:
             return Version(number, (), None, str(exc))
         return None if found is None or found.id is None else Version(number, (found.id,), found.schema)
 
-    def _gone(self, subject: str, kept: KeptSchemas) -> Sequence[Version]:
-        """Return the versions of a subject that the registry has no more."""
-        error = NoSuchSubjectError(self._client.name, subject)
-        versions = _numbered(kept.of(subject))
-        if not versions:
-            raise error
-        log.warning("schemas are read as they were last used: %s", redacted(error))
-        return versions
+    def _reused(self, found: Mapping[str, Sequence[Version]], kept: KeptSchemas, ends: float) -> Mapping[SchemaId, str]:
+        """Return by which ids that were used the registry has another schema now; it is noted with the state.
 
-    def _judged(self, versions: Sequence[Version], kept: KeptSchemas) -> Sequence[Version]:
-        """Return versions; one whose id had another schema before says so."""
-        found = []
-        for version in versions:
-            for one in version.ids:
-                used = kept.schemas.get(one, version.schema)
-                if used is not None and version.schema is not None and used.fingerprint != version.schema.fingerprint:
-                    error = ReusedSchemaIdError(self._client.name, one, used.fingerprint, version.schema.fingerprint)
-                    version = replace(version, problem=str(error))
-            found.append(version)
-        return found
+        Of what it said so before, that counts on until it says otherwise.
+        """
+        both = [(version.ids, version.schema) for each in found.values() for version in each]
+        now = {one: schema for ids, schema in both if schema is not None for one in ids}
+        gone = [one for subject in found for one in kept.of(subject) if one not in now]
+        now |= self._meanings(list(dict.fromkeys(gone)), ends)
+        reused = {**{one: other for one, other in kept.reused.items() if one not in now}, **reused_ids(kept.schemas, now)}
+        if self._control is not None and reused != kept.reused:
+            note_reused_ids(self._control, self._client.name, reused)
+        return reused
+
+    def _meanings(self, ids: Sequence[SchemaId], ends: float) -> dict[SchemaId, SchemaText]:
+        """Return what the registry has by ids that none of the versions has, as far as it has something."""
+        found = self._all_at_once(self._meaning, ids, ends, "ids that it had before")
+        return {one: schema for one, schema in zip(ids, found, strict=True) if schema is not None}
+
+    def _meaning(self, schema_id: SchemaId) -> SchemaText | None:
+        try:
+            return self._client.schema(schema_id)
+        except (UnusableSchemaError, RegistryForbiddenError):
+            return None
+
+    def _check(self, found: Mapping[str, Sequence[Version]], kept: KeptSchemas) -> None:
+        """Say which subjects the registry has no more.
+
+        Raises:
+            NoSuchSubjectError: Nothing of one is kept, either.
+        """
+        for subject, versions in found.items():
+            if not versions:
+                error = NoSuchSubjectError(self._client.name, subject)
+                if not kept.of(subject):
+                    raise error
+                log.warning("schemas are read as they were last used: %s", redacted(error))
+
+    def _told(self, schema_id: SchemaId, used: SchemaText, other: str) -> str:
+        return str(ReusedSchemaIdError(self._client.name, schema_id, used.fingerprint, other))
 
     def _kept(self) -> KeptSchemas:
         return KeptSchemas({}, {}) if self._control is None else read_kept_schemas(self._control, self._client.name)
-
-    def _keep(self, found: Mapping[str, Sequence[Version]]) -> None:
-        used: dict[SchemaId, SchemaText] = {}
-        numbers: dict[SchemaId, dict[str, int]] = {}
-        for subject, versions in found.items():
-            for version in versions:
-                # What was deleted before is not kept: it would be one that was used, and the newest, at the next start.
-                if version.schema is not None and not version.is_deleted:
-                    used |= dict.fromkeys(version.ids, version.schema)
-                    for one in version.ids:
-                        of = numbers.setdefault(one, {})
-                        of[subject] = max(version.number, of.get(subject, 0))
-        if self._control is not None and used:
-            keep_schemas(self._control, self._client.name, used, time.time(), numbers, numbers)
-
-
-def _numbered(schemas: Mapping[SchemaId, SchemaText]) -> Sequence[Version]:
-    """Return kept schemas as versions, in their order."""
-    return [Version(at, (one,), schema) for at, (one, schema) in enumerate(schemas.items(), 1)]

@@ -17,9 +17,9 @@ from lakebound.control.schemas_in_use import (
 )
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.schemas import SchemaId, UnreadableSchemaError
-from lakebound.formats.versions import Version, record_of
+from lakebound.formats.versions import RecordName, Version, record_of
+from lakebound.same_names import as_compared
 from lakebound.spec.ddl import UnclearDdlError, read_columns
-from lakebound.spec.same_names import as_compared
 from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.tables.type_names import type_name
 
@@ -97,11 +97,11 @@ def _subject(
     return tuple(reversed(described[-MOST_VERSIONS:])), dict(fields_of_today_first)
 
 
-def _columns(version: Version, record: str | None) -> tuple[str, pa.Schema | tuple[()]]:
+def _columns(version: Version, record: RecordName) -> tuple[str, pa.Schema | tuple[()]]:
     if version.problem is not None or version.schema is None:
         return version.problem or "it cannot be read", ()
     try:
-        return "", schema_reader(version.schema.kind).columns_of(version.schema, record)
+        return "", schema_reader(version.schema.kind).columns_of(version.schema, record.of(version.schema))
     except UnreadableSchemaError as exc:
         return str(exc), ()
 

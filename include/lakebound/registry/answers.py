@@ -53,9 +53,9 @@ class ReferenceAnswer(_Answer):
 class RuleAnswer(_Answer):
     """A rule of a schema."""
 
-    name: str = ""
-    type: str = ""
-    disabled: bool = False
+    name: str | None = None
+    type: str | None = None
+    disabled: bool | None = None
 
 
 class RulesAnswer(_Answer):
@@ -133,9 +133,15 @@ def read_schema(body: bytes) -> SchemaAnswer:
     """Return a schema.
 
     Raises:
+        UnusableSchemaError: It is one, with something beside it that no registry says; others can still be read.
         UnreadableAnswerError: It is none.
     """
-    return _read(SchemaAnswer, body, "a schema")
+    try:
+        return _read(SchemaAnswer, body, "a schema")
+    except UnreadableAnswerError as exc:
+        if _has_schema(body):
+            raise UnusableSchemaError(f"the registry {str(exc).removeprefix('it ')}") from None
+        raise
 
 
 def read_versions(body: bytes) -> list[int]:
@@ -207,7 +213,7 @@ def check_rules(schema: SchemaAnswer) -> None:
         active = [rule for rule in rules if not rule.disabled]
         if not active:
             continue
-        if any(rule.type.startswith("ENCRYPT") for rule in active):
+        if any((rule.type or "").startswith("ENCRYPT") for rule in active):
             raise UnusableSchemaError(
                 f"it has an encryption rule ({_named(active)}): encrypted fields are not supported. Land the topic as bytes, "
                 f"or write to a topic without this rule"
@@ -216,6 +222,14 @@ def check_rules(schema: SchemaAnswer) -> None:
             f"it has {kind.words} rules ({_named(active)}), which change or check values outside of the schema: they are not "
             f"supported. Land the topic as bytes, or register the schema without these rules"
         )
+
+
+def _has_schema(body: bytes) -> bool:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("schema"), str)
 
 
 def _check_json(body: bytes) -> None:

@@ -30,6 +30,8 @@ __all__ = ["RegisteredSchema", "RegistryClient", "UnusableSchemaError"]
 
 MOST_VERSIONS = 5_000
 """That are read of one subject: the newest. So many schemas are kept with a pipeline's state."""
+MOST_ID = 2**31 - 1
+"""Registries count no further, and Confluent's does not understand a larger one, as half of all random bytes name."""
 _DELETED_TOO = {"deleted": "true"}
 _R = TypeVar("_R")
 
@@ -81,6 +83,8 @@ class RegistryClient:
         Raises:
             UnusableSchemaError: Values cannot be read with it.
         """
+        if isinstance(schema_id, int) and schema_id > MOST_ID:
+            return None
         what = f"schema {schema_id}"
         if isinstance(schema_id, int):
             answer = self._schema(f"schemas/ids/{schema_id}", {}, what)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lakebound.same_names import as_compared
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.key import DEFAULT_COLUMN, JsonKeySpec, KeySpec, PlainKeySpec, SchemaKeySpec
 from lakebound.spec.value import BytesValueSpec, PlainValueSpec, SchemaValueSpec, ValueSpec
@@ -62,14 +63,14 @@ def clash(spec: PipelineSpec) -> str | None:
         values = _value_columns(spec.value)
     except UnclearDdlError:
         values = _read_columns(spec.value)
-    seen = {column.name.casefold(): column for column in values}
+    seen = {as_compared(column.name): column for column in values}
     for column in (*_clear_key_columns(spec), *_header_columns(spec)):
-        if column.name.casefold() == _RESERVED:
+        if as_compared(column.name) == _RESERVED:
             return (
                 f"{_field(column.keys)}: the column {_RESERVED} is reserved: Lakebound writes the topic, partition and offset "
                 f"of a row there; give another name with as"
             )
-        other = seen.setdefault(column.name.casefold(), column)
+        other = seen.setdefault(as_compared(column.name), column)
         if other is not column:
             return f"{_field(column.keys)}: {_field(other.keys)} gives a column {other.name}, too; give another name with as"
     return None

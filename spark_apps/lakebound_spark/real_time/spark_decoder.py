@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakebound.same_names import as_compared
 from lakebound.spec.input_columns import VALUE_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound.spec.same_names import as_compared
 from lakebound.spec.tombstones import ROW
 from lakebound.spec.value import JsonValueSpec
 from lakebound_spark.batch.decode import HEADERS, KEY, SKIPPED, VALUE, kafka_struct, raw_columns

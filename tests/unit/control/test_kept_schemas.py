@@ -77,7 +77,23 @@ def test_versions_are_kept_and_those_of_an_index_without_them_are_added(control:
     keep_schemas(control, "company", {9: PLAIN}, 400.0, {9: old}, {9: {"orders-value": 3}})
     found = read_kept_schemas(control, "company")
     assert list(found.of("orders-value")) == [9, 5], "the number of another schema is none of this one"
-    assert found.numbers == {9: {"orders-value": 1}, 5: {"orders-value": 2}}
+    assert found.numbers == {9: {}, 5: {"orders-value": 3}}, "the registry has the schema of id 9 no more"
+
+
+def test_a_registry_that_counts_from_1_again_makes_no_older_schema_the_newest(control: ControlFolder) -> None:
+    of = ["orders-value"]
+    first = {1: BASE, 2: MIDDLE, 3: TOP}
+    keep_schemas(control, "company", first, 100.0, dict.fromkeys(first, of), {one: {"orders-value": one} for one in first})
+    keep_schemas(control, "company", {7: PLAIN}, 200.0, {7: of}, {7: {"orders-value": 1}})
+    keep_schemas(control, "company", {GUID: PLAIN}, 300.0, {GUID: of})
+    assert list(read_kept_schemas(control, "company").of("orders-value"))[:3] == [1, 2, 3]
+    keep_schemas(control, "company", {7: PLAIN}, 400.0, {7: of}, {7: {"orders-value": 1}})
+    found = read_kept_schemas(control, "company")
+    assert {*list(found.of("orders-value"))[3:]} == {7, GUID} and found.numbers[GUID] == {"orders-value": 1}
+    # Of another subject, and of another registry, nothing was said.
+    keep_schemas(control, "company", {3: TOP}, 500.0, {3: ["users-value"]}, {3: {"users-value": 4}})
+    keep_schemas(control, "other", {3: TOP}, 500.0, {3: of}, {3: {"orders-value": 4}})
+    assert read_kept_schemas(control, "company").numbers[7] == {"orders-value": 1}
 
 
 def test_the_files_are_private_and_in_backups(control: ControlFolder) -> None:

@@ -214,3 +214,56 @@ def test_subjects_may_differ_in_what_is_not_named() -> None:
     }
     found = schemas_of_subjects(subjects, None, {}, {}, asks=False, wanted=WANTED)
     assert decoded(found, (11, b"\x0e\x08Bern\x02"), (21, b"\x0e\x08Bern\x02x")) == ([ROW, ROW], {})
+
+
+NUMBER = pa.schema([pa.field("at", pa.int64())])
+AROUND: Mapping[str, tuple[Any, pa.DataType]] = {
+    "at the top": (lambda kind: kind, pa.int64()),
+    "nullable": (lambda kind: ["null", kind], pa.int64()),
+    "in a list": (lambda kind: {"type": "array", "items": kind}, pa.list_(pa.int64())),
+    "in a map": (lambda kind: {"type": "map", "values": kind}, pa.map_(pa.string(), pa.int64())),
+    "in a record": (
+        lambda kind: {"type": "record", "name": "In", "fields": [{"name": "x", "type": kind}]},
+        pa.struct([("x", pa.int64())]),
+    ),
+    "in a union": (lambda kind: ["null", "string", kind], pa.struct([("string", pa.string()), ("long", pa.int64())])),
+    "one of a union": (lambda kind: ["null", kind, "string"], pa.int64()),
+}
+
+
+@pytest.mark.parametrize("where", AROUND)
+def test_a_column_of_numbers_never_has_times_of_two_units(where: str) -> None:
+    around, column = AROUND[where]
+    wanted, tried = pa.schema([pa.field("at", column)]), 0
+    for older in ("millis", "micros", "nanos"):
+        for newer in ("millis", "micros", "nanos"):
+            first, second = (avro(at=around({"type": "long", "logicalType": f"timestamp-{unit}"})) for unit in (older, newer))
+            found = read(first, second, wanted=wanted)
+            assert found.known is not None
+            refused = dict(found.known.refused)
+            tried += 1
+            if older == newer:
+                assert not refused
+                continue
+            assert [*refused] == [12] and found.reader == first
+            assert f"counts {newer}, and its column has {older} of an older version" in refused[12]
+            assert refused[12].startswith("at")
+    assert tried == 9
+
+
+def test_a_number_of_which_no_unit_is_known_lands_as_it_is() -> None:
+    found = read(avro(at="long"), avro(at=NANOS), avro(at="long"), wanted=NUMBER)
+    assert found.known is not None and not found.known.refused
+    moment = pa.schema([pa.field("at", pa.timestamp("us", tz="UTC"))])
+    millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+    rows, problems = decoded(read(avro(at=millis), avro(at=micros), wanted=moment), (11, b"\x02"), (12, b"\xd0\x0f"))
+    assert rows[0] == rows[1] and not problems, "a column that knows its unit takes all of them"
+
+
+def test_two_topics_never_give_a_column_of_numbers_times_of_two_units() -> None:
+    micros, nanos = (avro(at={"type": "long", "logicalType": f"timestamp-{unit}"}) for unit in ("micros", "nanos"))
+    both = {"a-value": [Version(1, (1,), micros)], "b-value": [Version(1, (2,), micros), Version(2, (3,), nanos)]}
+    found = schemas_of_subjects(both, None, {}, {}, wanted=NUMBER)
+    assert found.known is not None and [*dict(found.known.refused)] == [3]
+    with pytest.raises(UnreadableSchemaError, match="counts nanos, and its column has micros"):
+        schemas_of_subjects({**both, "b-value": [Version(1, (3,), nanos)]}, None, {}, {}, wanted=NUMBER)

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from lakebound.formats import room
+from lakebound.formats.avro import decoder as avro_decoder
 from lakebound.formats.avro import schema_reader as avro
 from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.json.decoder import JsonDecoder
+from lakebound.formats.protobuf import decoder as protobuf_decoder
 from lakebound.formats.protobuf import schema_reader as protobuf
 from lakebound.formats.schemas import PayloadDecoder, SchemaText
 
@@ -95,3 +97,16 @@ def test_objects_of_many_fields_in_json_are_counted_and_neighbours_land(monkeypa
     found = decoder.decode(Records([None] * 5, [*bombs, *usual]))
     assert {at: one.reason for at, one in found.problems.items()} == dict.fromkeys(range(3), "does_not_fit")
     assert [len(one or ()) for one in found.columns["a"].to_pylist()] == [1, 0]
+
+
+def test_records_that_are_decoded_at_once_take_together_what_the_machine_has() -> None:
+    for one in (avro_decoder, protobuf_decoder):
+        assert room.LEAST_BYTES * one._MOST_AT_ONCE <= 2 << 30 and room.PER_BYTE * one._MOST_BYTES_AT_ONCE <= 2 << 30
+
+
+@pytest.mark.parametrize(("size", "is_bomb"), [(100, False), (5_000, True)])
+def test_a_short_record_of_very_many_items_is_a_problem_and_one_of_many_is_none(size: int, is_bomb: bool) -> None:
+    """Hundreds of such records lie in one piece, and each of them takes what the piece takes."""
+    form = of_protobuf(f"message R {{ repeated I a = 1; }} message I {{ {FIELDS} }}")
+    found = form.decode([b"\x0a\0" * size] * 300)
+    assert len(found.problems) == (300 if is_bomb else 0)

@@ -217,3 +217,84 @@ def test_a_record_that_is_put_before_others_of_a_union_is_not_what_records_are()
     assert rows == [{"id": 1}, {"id": 2}] and problems == {2: "does_not_fit"}
     renamed = avro(ID), SchemaText("avro", avro(ID).text.replace("Order", "Purchase"))
     assert decoded(read(*renamed), framed(11, renamed[0], {"id": 1}), framed(12, renamed[1], {"id": 2}))[1] == {}
+
+
+PACKAGES = ("", "a", "a.v1", "a.v2")
+INNER = "message I { int64 x = 1; } I i = 2;"
+HELPER = "message Addr { string s = 1; }"
+ORDER, AT_PLACE_1 = b"\x00\x08\x05", b"\x02\x02\x08\x05"
+"""Records of the first message of a file, and of its second one."""
+
+
+def proto(package: str, *messages: str) -> SchemaText:
+    return SchemaText("protobuf", "\n".join(['syntax = "proto3";', f"package {package};" if package else "", *messages]))
+
+
+def message(name: str, *, inner: bool, more: str = "") -> str:
+    return f"message {name} {{ int64 id = 1; {INNER if inner else ''} {more} }}"
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize(("older", "newer"), [(one, other) for one in PACKAGES for other in PACKAGES])
+def test_a_message_is_found_in_another_package_and_alone_by_another_name(older: str, newer: str, inner: bool) -> None:
+    """The registry lets a subject change the package, and a producer may put messages before the one that it sends."""
+    old = proto(older, message("Order", inner=inner))
+    added = message("Order", inner=inner, more="int64 b = 7;")
+    for new, payload, name in (
+        (proto(newer, added), ORDER, None),
+        (proto(newer, added.replace("Order", "OrderV2")), ORDER, None),
+        (proto(newer, added, HELPER), ORDER, None),
+        (proto(newer, HELPER, added), AT_PLACE_1, None),
+        (proto(newer, HELPER, added), AT_PLACE_1, f"{newer}.Order".lstrip(".")),
+    ):
+        found = schemas_of_subjects({"orders-value": versions(old, new)}, name, {}, {})
+        assert found.known is not None and not found.known.refused, new.text
+        assert "id" in found.columns.names and "b" in found.columns.names and "s" not in found.columns.names
+        values = [b"\0\0\0\0" + bytes([number]) + content for number, content in ((11, ORDER), (12, payload))]
+        form = SchemaFormat(found.columns, found.reader, name, found.known)
+        made = form.decoder().decode(Records([None] * 2, values))
+        assert not made.problems and made.columns["id"].to_pylist() == [5, 5]
+
+
+def test_a_message_that_may_be_another_one_is_not_read() -> None:
+    """Renamed, and no longer alone: nothing says which of the two it is now."""
+    found = read(proto("", message("Order", inner=False)), proto("", message("A", inner=False), message("B", inner=False)))
+    rows, problems = decoded(found, b"\0\0\0\0\x0b" + ORDER, b"\0\0\0\0\x0c" + ORDER)
+    assert problems == {0: "schema_does_not_fit"} and len(rows) == 1
+
+
+LAYOUTS = (
+    lambda text: text.replace(" = ", "="),
+    lambda text: text.replace("; ", ";\n  \r\n"),
+    lambda text: f"// head\n{text}/* tail\n */",
+    lambda text: text.replace("{", "\t{ // it's \"one\n").replace(";", " ; /* ' */"),
+)
+
+
+def test_how_a_proto_text_is_laid_out_makes_no_other_schema() -> None:
+    text = 'syntax = "proto3";\nmessage M { int64 a = 1; map<string, int32> m = 2; // x\n sint32 s = 3 [deprecated = true]; }'
+    assert {SchemaText("protobuf", layout(text)).fingerprint for layout in LAYOUTS} == {
+        SchemaText("protobuf", text).fingerprint
+    }
+    quoted = text.replace("true", '"a // b"')
+    others = [quoted, quoted.replace("a // b", "a"), quoted.replace(" // b", "  // b")]
+    others += [text.replace("a = 1", "b = 1"), text.replace("a = 1", "a = 11"), text.replace("int64", "int 64")]
+    assert len({SchemaText("protobuf", one).fingerprint for one in (text, *others)}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("piece", ["/* ", "/*", '"', '\\"', '"\\"', "'\\'x", "// ", "a ", "*/", "/"])
+def test_a_text_that_is_meant_to_harm_takes_little_time(piece: str) -> None:
+    """By the square of its length, each of these would take hours."""
+    assert len(SchemaText("protobuf", piece * (1_000_000 // len(piece))).fingerprint) == 64
+
+
+def test_a_nested_message_is_no_other_message_of_its_last_name() -> None:
+    line, order = "message Line { int64 id = 1; }", "message Order { message Line { int64 id = 1; } int64 id = 1; }"
+    old, new = proto("p", line), proto("p", order, line)
+    found = schemas_of_subjects({"orders-value": versions(old, new)}, "p.Order.Line", {}, {})
+    assert found.known is not None and [*dict(found.known.refused)] == [11]
+    inner = proto("c", "message b { message Order { int64 x = 1; } int64 y = 1; }", message("Order", inner=False))
+    found = schemas_of_subjects(
+        {"orders-value": versions(proto("a.b", message("Order", inner=False), HELPER), inner)}, None, {}, {}
+    )
+    assert found.columns.names == ["id"] and found.known is not None and not found.known.refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from lakebound.landing import registry_subjects
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.registry_subjects import NoSuchSubjectError, RegistrySubjects
 from lakebound.registry import client
+from lakebound.registry.client import RegistryClient
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.value import SchemaValueSpec
@@ -45,6 +46,7 @@ class Registry:
         answer: What it says to everything, if not what it should.
         together: How many requests have to come before the first is answered.
         deleted: Numbers of versions that it tells only to who asks for deleted ones, too.
+        guids: Schemas by their GUID.
     """
 
     versions: dict[int, int] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class Registry:
     answer: Said | None = None
     together: threading.Barrier | None = None
     deleted: set[int] = field(default_factory=set)
+    guids: dict[str, str] = field(default_factory=dict)
     url: str = ""
 
     def say(self, request: Seen) -> Said:
@@ -63,6 +66,8 @@ class Registry:
             return self.answer
         if path[:2] == ["schemas", "ids"] and int(path[2]) in self.schemas:
             return said({"schema": self.schemas[int(path[2])]})
+        if path[:2] == ["schemas", "guids"] and path[2] in self.guids:
+            return said({"schema": self.guids[path[2]]})
         if path[:2] == ["subjects", SUBJECT] and self.versions:
             if len(path) == 3:
                 is_asked = "deleted=true" in urlsplit(request.path).query
@@ -111,8 +116,8 @@ def book_of(registry: Registry, control: ControlFolder) -> SchemaBook:
 
 
 def known(book: SchemaBook) -> tuple[list[str], set[SchemaId], dict[SchemaId, str]]:
-    """Return the columns, the ids that are read, and those that are not."""
-    value = book.spec.value
+    """Return the columns, the ids that are read, and those that are not, as of a pipeline whose tables follow them."""
+    value = book.followed(lambda spec: spec.value)
     assert isinstance(value, SchemaValueSpec) and value.read.known is not None
     found = value.read.known
     return list(value.read.columns.names), {one for one, _ in found.writers}, dict(found.refused)
@@ -129,7 +134,9 @@ def test_a_slow_registry_is_asked_for_several_versions_at_once(control: ControlF
 def test_a_registry_that_takes_too_long_for_all_versions_counts_as_away(
     registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used = subjects_of(registry, control).versions([SUBJECT])
+    subjects = subjects_of(registry, control)
+    used = subjects.versions([SUBJECT])
+    subjects.keep(used)
     registry.together = threading.Barrier(100)  # So many never come.
     monkeypatch.setattr(registry_subjects, "_VERSIONS_SECONDS", 0.05)
     try:
@@ -172,11 +179,10 @@ def test_without_anything_that_was_used_a_missing_subject_is_a_refusal(registry:
         subjects_of(registry, None).versions([SUBJECT])
 
 
-def test_a_version_that_is_deleted_for_good_is_read_when_a_record_has_it(registry: Registry, control: ControlFolder) -> None:
+def test_a_version_that_is_deleted_for_good_is_read_on(registry: Registry, control: ControlFolder) -> None:
     assert known(book_of(registry, control))[1] == {11, 12}
     del registry.versions[1], registry.schemas[11]
     book = book_of(registry, control)
-    assert known(book)[1] == {12}
     for _ in range(2):
         ask_for(book, {"value": [11, 98]})
         columns, read, refused = known(book)
@@ -195,6 +201,150 @@ def test_an_id_that_another_schema_has_now_is_not_read(registry: Registry, contr
     ask_for(book, {"value": [11]})
     _, read, refused = known(book)
     assert read == {12} and "another schema by the id 11" in refused[11]
+
+
+@pytest.mark.parametrize("used", [1, 2, 3])
+def test_a_registry_that_counts_from_1_again_stops_nobody(registry: Registry, control: ControlFolder, used: int) -> None:
+    """The producers of today register their newest schema again, which takes the id that the oldest one had."""
+    names = ["a", "b", "c"][:used]
+    registry.versions = {number: 10 + number for number in range(1, used + 1)}
+    registry.schemas = {10 + number: order(*names[:number]) for number in range(1, used + 1)}
+    running = book_of(registry, control)
+    assert known(running) == (names, {*registry.schemas}, {})
+    registry.versions, registry.schemas = {1: 11}, {11: order(*names, "d")}
+    running.look()
+    for book in (running, book_of(registry, control)):
+        columns, read, refused = known(book)
+        assert columns == names and read == {10 + number for number in range(2, used + 1)}
+        assert [*refused] == [11] and "another schema by the id 11" in refused[11]
+    # A newer version with an id of its own is read, and gives the columns.
+    registry.versions[2], registry.schemas[99] = 99, order(*names, "d", "e")
+    book = book_of(registry, control)
+    columns, read, refused = known(book)
+    assert {*columns} == {*names, "d", "e"} and read == {99, *range(12, 11 + used)} and [*refused] == [11]
+
+
+def test_after_an_emptied_registry_the_newest_schema_stays_the_newest_while_it_is_away(
+    registry: Registry, control: ControlFolder
+) -> None:
+    registry.versions, registry.schemas = {1: 11, 2: 12, 3: 13}, {11: order("a"), 12: order("b"), 13: order("c")}
+    assert known(book_of(registry, control))[1] == {11, 12, 13}
+    registry.versions, registry.schemas = {1: 21}, {21: order("z")}
+    assert known(book_of(registry, control))[0] == ["z", "c", "b", "a"]
+    registry.is_away = True
+    columns, read, _ = known(book_of(registry, control))
+    assert columns[0] == "z" and read == {11, 12, 13, 21}
+
+
+def test_a_guid_that_was_used_is_read_like_an_id_when_the_registry_has_it_no_more(
+    registry: Registry, control: ControlFolder
+) -> None:
+    first, other = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+    registry.guids = {first: order("a"), other: order("strange")}
+    book = book_of(registry, control)
+    ask_for(book, {"value": {first, other}})
+    _, read, refused = known(book)
+    assert read == {11, 12, first} and [*refused] == [other]
+    registry.is_away = True
+    assert known(book_of(registry, control))[1] == {11, 12, first}
+    # The version is deleted for good, by each of its names.
+    registry.is_away, registry.guids = False, {}
+    del registry.versions[1], registry.schemas[11]
+    book = book_of(registry, control)
+    ask_for(book, {"value": {11, first, other}})
+    _, read, refused = known(book)
+    assert read == {11, 12, first} and [*refused] == [other]
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "a reference to the latest version": {"references": [{"name": "x", "subject": "x", "version": -1}]},
+    "an id beyond 32 bits": {"id": 2**32},
+    "a rule that is not said to be off or on": {
+        "ruleSet": {"domainRules": [{"name": None, "type": "CEL", "disabled": None}]},
+    },
+    "a version that is no number": {"version": "three"},
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_an_odd_answer_for_one_version_or_id_refuses_it_alone(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    registry.versions[3], registry.schemas[13], registry.schemas[77] = 13, order("c"), order("c")
+    say = registry.say
+
+    def odd(seen: Seen) -> Said:
+        is_odd = seen.path.partition("?")[0].endswith(("/latest", "/3", "/13", "/77"))
+        return said({"subject": SUBJECT, "version": 3, "id": 13, "schema": order("c"), **ODD[what]}) if is_odd else say(seen)
+
+    monkeypatch.setattr(registry, "say", odd)
+    with running(registry):
+        book = book_of(registry, control)
+        assert known(book)[:2] == (["a", "b"], {11, 12})
+        book.look()
+        ask_for(book, {"value": {13, 77}})
+        columns, read, refused = known(book)
+        assert (columns, read, {*refused}) == (["a", "b"], {11, 12}, {13, 77})
+
+
+def test_a_look_that_the_registry_answers_in_part_is_no_look(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request is left without an answer once: afterwards the newer version is known all the same."""
+    asked = 0
+    while True:
+        with running(Registry({1: 11}, {11: order("a")})) as some:
+            book = book_of(some, ControlFolder(control.home / str(asked), "orders", None))
+            assert known(book)[1] == {11}
+            book.look()
+            some.versions, some.schemas, count, say = {1: 11, 2: 12}, {11: order("a"), 12: order("a", "b")}, 0, some.say
+
+            def once(seen: Seen, say: Any = say, silent: int = asked) -> Said:
+                nonlocal count
+                count += 1
+                return HANG_UP if count == silent + 1 else say(seen)
+
+            with answering_requests(once) as server:
+                subjects = book._parts["value"]._subjects
+                assert isinstance(subjects, RegistrySubjects)
+                subjects._client = RegistryClient("shop", RegistrySpec.model_validate({"url": server.url}))
+                with suppress(RegistryUnavailableError):
+                    book.look()
+                if count <= asked:
+                    break  # All of its requests had an answer.
+                book.look()
+                assert known(book)[1] == {11, 12}, f"request {asked + 1} had no answer"
+        asked += 1
+    assert asked >= 4
+
+
+def test_an_id_beyond_those_of_a_registry_is_not_asked_for(registry: Registry, control: ControlFolder) -> None:
+    """Half of all random bytes name one; Confluent's registry answers as of a path that it does not know."""
+    book = book_of(registry, control)
+    ask_for(book, {"value": [2**31, 2**32 - 1, 12]})
+    _, read, refused = known(book)
+    assert read == {11, 12} and {*refused} == {2**31, 2**32 - 1}
+
+
+def test_a_version_that_one_of_several_registries_lacks_for_a_moment_is_asked_for_again(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = book_of(registry, control)
+    assert known(book)[1] == {11, 12}
+    behind, say = dict(registry.versions), registry.say
+    registry.versions[3], registry.schemas[13], there = 13, order("c"), {1: 11, 2: 12, 3: 13}
+
+    def one_of_two(seen: Seen) -> Said:
+        registry.versions = there if "/schemas/" in seen.path or one_of_two.found else behind  # type: ignore[attr-defined]
+        one_of_two.found |= "/schemas/" in seen.path  # type: ignore[attr-defined]
+        return say(seen)
+
+    one_of_two.found = False  # type: ignore[attr-defined]
+    monkeypatch.setattr(registry, "say", one_of_two)
+    with running(registry):
+        again = book_of(registry, control)
+        ask_for(again, {"value": [13]})
+        assert known(again)[1] == {11, 12, 13}
 
 
 def test_one_id_that_the_registry_never_has_holds_nobody_back(registry: Registry, control: ControlFolder) -> None:

@@ -135,6 +135,8 @@ ANSWERS: dict[str, tuple[Said, type[Exception], str]] = {
     ),
     "a huge body": (Said(bytes(5_000_000)), UnusableSchemaError, "more than 4 MiB"),
     "a body without an end": (Said(itertools.repeat(bytes(65_536))), UnusableSchemaError, "more than 4 MiB"),
+    "a version that is none": (said({**SCHEMA, "version": -1}), UnusableSchemaError, "version: Input should be greater"),
+    "an id that no record can name": (said({**SCHEMA, "id": 2**32}), UnusableSchemaError, "id: Input should be less"),
     "a type that nobody reads": (said({"schema": "x", "schemaType": "XML"}), UnusableSchemaError, "its type is XML"),
 }
 

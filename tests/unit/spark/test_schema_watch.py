@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,8 +51,8 @@ class Subjects:
             raise LakeboundError("the registry is away")
         return len(self.schemas)
 
-    def used(self, subjects: Collection[str], ids: Collection[SchemaId]) -> Mapping[str, Mapping[SchemaId, SchemaText]]:
-        return {}
+    def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
+        pass
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         return dict.fromkeys(subjects, "BACKWARD")

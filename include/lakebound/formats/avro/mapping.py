@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakebound.formats.avro import types
 from lakebound.formats.avro.logical import MOST_DIGITS
 from lakebound.formats.schemas import UnreadableSchemaError
+from lakebound.same_names import as_compared
 
 TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 DURATION = pa.struct([pa.field(name, pa.int64()) for name in ("months", "days", "milliseconds")])
@@ -56,15 +57,15 @@ def _fields(parts: Sequence[tuple[str, types.AvroType]], path: str, *, is_top: b
     """Return a field each; inside of a column all are nullable, as in the tables."""
     folded: dict[str, str] = {}
     for name, _ in parts:
-        if name.casefold() in folded:
-            other = folded[name.casefold()]
+        if as_compared(name) in folded:
+            other = folded[as_compared(name)]
             told = (
                 f"differs from {other} by upper and lower case only"
                 if other != name
                 else "the union has two types of this name"
             )
             raise UnreadableSchemaError(types.inside(path, name), told)
-        folded[name.casefold()] = name
+        folded[as_compared(name)] = name
     if not parts:
         raise UnreadableSchemaError(path, "a record without fields has no column")
     return [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lakebound.formats.avro import units
 from lakebound.formats.avro.bytes_read import MalformedError, number_at
 from lakebound.formats.avro.decoder import AvroDecoder
 from lakebound.formats.avro.defaults import written
@@ -72,6 +74,20 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return tuple(one.name for one in _records(parsed(schema), None))
 
 
+def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
+    """Return the name of a record, where a schema has it at its top, too; None where it does not.
+
+    Args:
+        schema: The schema.
+        other: Another version.
+        name: Full name of the record there.
+
+    Raises:
+        UnreadableSchemaError: The schema cannot be read.
+    """
+    return name if name in records_of(schema) else None
+
+
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
     """Return whether a schema is no record, and no union with one.
 
@@ -79,6 +95,22 @@ def is_one_value(schema: SchemaText, record: str | None) -> bool:
         UnreadableSchemaError: It cannot be read.
     """
     return not _records(parsed(schema), record)
+
+
+def units_of(schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapping[str, str]:
+    """Return what whole numbers that hold times count, by their paths.
+
+    Args:
+        schema: The schema.
+        record: As for ``columns_of``.
+        columns: That are made of it.
+
+    Raises:
+        UnreadableSchemaError: It cannot be read.
+    """
+    kind = parsed(schema)
+    records = _records(kind, record)
+    return dict(units.units_of(records[0] if records else _as_record(kind), pa.struct(list(columns))))
 
 
 def payload_decoder(

@@ -34,7 +34,8 @@ _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _WHOLE = re.compile(rb"-?\d{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
-_MOST_DECIMAL_BYTES, _MOST_SCALE = 64, 1_000
+_MOST_DECIMAL_BYTES, _MOST_SCALE = 64, 400
+"""No database has larger scales than Oracle's 127. A value of few bytes must not become a long text: this is some 60 each."""
 _MOST_SCHEMAS, _MOST_SCHEMA_BYTES = 256, 4 << 20
 """What is kept of the records' schemas; one that is larger is kept alone."""
 
@@ -222,7 +223,7 @@ def _of_leaf(name: str, written: str, parameters: Any, kind: pa.DataType, path: 
 def _scale(parameters: Any, path: str) -> int:
     scale = parameters.get("scale") if isinstance(parameters, dict) else None
     if not isinstance(scale, str) or re.fullmatch(r"-?\d{1,4}", scale) is None or abs(int(scale)) > _MOST_SCALE:
-        raise _MisfitError(f"{path} is a Decimal without a scale")
+        raise _MisfitError(f"{path} is a Decimal without a scale of at most {_MOST_SCALE} digits")
     return int(scale)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from lakebound.formats.schemas import UnreadableSchemaError
+from lakebound.same_names import as_compared
 
 
 def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
@@ -22,7 +23,7 @@ def check_names(fields: Iterable[pa.Field], path: str = "") -> None:
     folded: dict[str, str] = {}
     for field in fields:
         inside = f"{path}.{field.name}" if path else field.name
-        other = folded.setdefault(field.name.casefold(), field.name)
+        other = folded.setdefault(as_compared(field.name), field.name)
         if other != field.name:
             raise UnreadableSchemaError(inside, f"differs from {other} by upper and lower case only, which columns cannot")
         _check_names_in(field.type, inside)
@@ -48,14 +49,14 @@ def check_fit(written: Iterable[pa.Field], columns: Iterable[pa.Field], path: st
     Raises:
         UnreadableSchemaError: A column is such; it is named.
     """
-    by_name = {one.name.casefold(): one for one in written} | {one.name: one for one in written}
+    by_name = {as_compared(one.name): one for one in written} | {one.name: one for one in written}
     for column in columns:
         inside = f"{path}.{column.name}" if path else column.name
         if pa.types.is_map(column.type) and column.type.key_type != pa.string():
             raise UnreadableSchemaError(
                 inside, f"keys of a map are {column.type.key_type} in the column, and JSON has only texts"
             )
-        found = by_name.get(column.name) or by_name.get(column.name.casefold())
+        found = by_name.get(column.name) or by_name.get(as_compared(column.name))
         if found is None:
             continue
         if found.name != column.name:

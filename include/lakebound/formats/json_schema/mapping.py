@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakebound.formats.json_schema.documents import Documents, Place
 from lakebound.formats.schemas import UnreadableSchemaError
+from lakebound.same_names import as_compared
 
 MOST_COLUMNS = 5_000
 """Of a record with all that lies inside of it: a short schema can have billions."""
@@ -109,9 +110,9 @@ class _Mapping:
         if unknown:
             raise UnreadableSchemaError("", f"requires {', '.join(unknown)}, but has no such properties")
         needed, around, columns = frozenset(required), _Around(document, frozenset(places)), []
-        wanted = None if only is None else {name.casefold() for name in only}
+        wanted = None if only is None else {as_compared(name) for name in only}
         for name, part in properties.items():
-            if wanted is None or name.casefold() in wanted:
+            if wanted is None or as_compared(name) in wanted:
                 found = self._type(part, name, around)
                 columns.append(pa.field(self._name(name, name), found.kind, found.is_nullable or name not in needed))
         return pa.schema(columns)

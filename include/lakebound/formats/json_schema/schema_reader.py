@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -54,9 +54,19 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return ()
 
 
+def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
+    """Return the title that the other version has: a schema without one has the same records."""
+    return name
+
+
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
     """Return that no schema is of one value without fields: all are of objects."""
     return False
+
+
+def units_of(schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapping[str, str]:
+    """Return that no number is said to be a time: times are texts."""
+    return {}
 
 
 def payload_decoder(

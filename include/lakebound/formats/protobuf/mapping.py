@@ -12,6 +12,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from lakebound.formats.protobuf.files import WELL_KNOWN
 from lakebound.formats.protobuf.records import is_entry
 from lakebound.formats.schemas import UnreadableSchemaError
+from lakebound.same_names import as_compared
 
 MOST_COLUMNS = 5_000
 """Of a record with all that lies inside of it: a short schema can have billions."""
@@ -108,7 +109,7 @@ class _Mapping:
         found, folded = [], dict[str, str]()
         for one in message.fields:
             inside = (*path, one.name)
-            other = folded.setdefault(one.name.casefold(), one.name)
+            other = folded.setdefault(as_compared(one.name), one.name)
             if other != one.name:
                 raise _refused(inside, f"differs from {other} by upper and lower case only, which columns of a table cannot")
             found.append(pa.field(one.name, self._type(one, inside, around), nullable=bool(path) or not one.is_required))

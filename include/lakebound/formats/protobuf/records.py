@@ -41,9 +41,30 @@ def record_of(file: FileDescriptor, name: str | None) -> Descriptor:
     return messages[name]
 
 
+def counterpart(message: Descriptor, file: FileDescriptor) -> Descriptor | None:
+    """Return the message of another version of a file that stands for the same records; None where nothing says which.
+
+    It is the one of the same name, whatever the package; of two files that each have one message at their top it is that one:
+    a registry lets a subject rename both.
+
+    Args:
+        message: Of one version.
+        file: The other version.
+    """
+    name = _name_in_package(message)
+    found = next((one for _, one in _messages(file) if _name_in_package(one) == name), None)
+    tops, others = [*file.message_types_by_name.values()], message.file.message_types_by_name
+    return tops[0] if found is None and message.containing_type is None and len(others) == len(tops) == 1 else found
+
+
 def messages_of(file: FileDescriptor) -> tuple[str, ...]:
-    """Return the full names of the messages of a file, those inside of others, too; the first one is that of its records."""
-    return tuple(dict(_messages(file)))
+    """Return the full names of the messages at the top of a file; the first one is that of its records."""
+    return tuple(one.full_name for one in file.message_types_by_name.values())
+
+
+def _name_in_package(message: Descriptor) -> str:
+    name: str = message.full_name
+    return name.removeprefix(f"{message.file.package}.")
 
 
 def indexes_of(message: Descriptor) -> frozenset[Indexes]:

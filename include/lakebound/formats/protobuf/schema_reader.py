@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from lakebound.formats.protobuf.decoder import Framed, ProtobufDecoder
 from lakebound.formats.protobuf.files import files_of, is_built_in
 from lakebound.formats.protobuf.mapping import columns_of_message
 from lakebound.formats.protobuf.plan import plan_of
-from lakebound.formats.protobuf.records import message_at, messages_of, read_indexes, record_of
+from lakebound.formats.protobuf.records import counterpart, message_at, messages_of, read_indexes, record_of
 from lakebound.formats.protobuf.source import read_file
 from lakebound.formats.schemas import PayloadDecoder, RecordType, SchemaText
 
@@ -46,7 +47,7 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
 
 
 def records_of(schema: SchemaText) -> tuple[str, ...]:
-    """Return the names of the messages of a schema.
+    """Return the names of the messages at the top of a schema.
 
     Raises:
         UnreadableSchemaError: It cannot be read.
@@ -54,9 +55,29 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return messages_of(_message(schema, None).file)
 
 
+def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
+    """Return what a schema calls a message of another version; None where it has none that stands for it.
+
+    Args:
+        schema: The schema.
+        other: The other version.
+        name: Full name of the message there.
+
+    Raises:
+        UnreadableSchemaError: One cannot be read, or the other version has no such message.
+    """
+    found = counterpart(_message(other, name), _message(schema, None).file)
+    return None if found is None else found.full_name
+
+
 def is_one_value(schema: SchemaText, record: str | None) -> bool:
     """Return that no schema is of one value without fields: all are of messages."""
     return False
+
+
+def units_of(schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapping[str, str]:
+    """Return that no number is said to be a time: moments are messages of their own."""
+    return {}
 
 
 def payload_decoder(
@@ -75,9 +96,14 @@ def payload_decoder(
         UnreadableSchemaError: A column cannot hold what the writer writes; it is named.
     """
     read = _message(reader, record)
-    written = read if writer == reader else _message(writer, read.full_name)
+    written = read if writer == reader else _counterpart(writer, read)
     plan = plan_of(written, read, columns)
     return ProtobufDecoder(plan, Framed.of(written) if is_framed else None)
+
+
+def _counterpart(writer: SchemaText, read: Descriptor) -> Descriptor:
+    # Where none stands for it, the error that there is none of its name says which ones there are.
+    return counterpart(read, _message(writer, None).file) or _message(writer, read.full_name)
 
 
 def imports_of(text: str) -> tuple[str, ...]:

@@ -108,10 +108,11 @@ def _told(path: str, seconds: Numbers, nanos: Any, what: str) -> Callable[[int],
 
 def _bytes(level: Level) -> list[bytes]:
     """Return the bytes of each message."""
-    found, spans, raw = [b""] * len(level), level.spans, level.batch.buffer.raw
+    parts: list[list[bytes]] = [[] for _ in range(len(level))]
+    spans, raw = level.spans, level.batch.buffer.raw
     for owner, start, end in zip(spans.owners.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True):
-        found[owner] += raw[start:end]
-    return found
+        parts[owner].append(raw[start:end])  # joined once: a message may come in very many parts
+    return [*map(b"".join, parts)]
 
 
 def _json_text(value: Any) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lakebound.same_names import as_compared
 from lakebound.spec.draft.inference import Column, as_object, ddl_name, unfit_name
-from lakebound.spec.same_names import as_compared
 
 _TYPES = {
     "boolean": "BOOLEAN",

@@ -14,10 +14,10 @@ from decimal import Decimal
 
 from lakebound.formats.contract import Headers
 from lakebound.formats.epoch_units import Unit
+from lakebound.same_names import as_compared
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import map_values
 from lakebound.spec.draft.wire_format import WireFormat, wire_format_of
-from lakebound.spec.same_names import as_compared
 
 MOST_FIELDS = 200
 """An object with more different fields is kept as text."""

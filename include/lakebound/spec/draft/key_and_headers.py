@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from lakebound.formats.contract import Headers
 from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER
+from lakebound.same_names import as_compared
 from lakebound.spec.draft.inference import ddl_name, infer, is_object
 from lakebound.spec.draft.unknown_fields import in_yaml
 
@@ -30,7 +31,7 @@ def key_and_headers(
         taken: Names that columns have already.
         registered: Fields of ``key``, where a registry has the schemas of the keys.
     """
-    names = {name.casefold() for name in taken}
+    names = {as_compared(name) for name in taken}
     return [*_key(keys, names, registered or {}), *_headers(headers, names)]
 
 
@@ -69,9 +70,9 @@ def _headers(headers: Sequence[Headers | None], names: set[str]) -> Iterator[str
 
 def _free(name: str, names: set[str]) -> str:
     """Return a name that no column has, and note it."""
-    while name.casefold() in names or name.casefold() == "_kafka":
+    while as_compared(name) in names or as_compared(name) == "_kafka":
         name = f"{name}{_SUFFIX}"
-    names.add(name.casefold())
+    names.add(as_compared(name))
     return name
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakebound.plain_text import visible_text
+from lakebound.same_names import as_compared
 from lakebound.spec.ddl import DdlColumn, DdlType, UnclearDdlError, read_columns
 from lakebound.spec.draft.inference import as_object, ddl_name, proposed_type, unfit_name
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import varying_keys
-from lakebound.spec.same_names import as_compared
 from lakebound.spec.value import JsonValueSpec, ValueSpec
 
 MOST_FIELDS = 20
