@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.support.streams.long_form import examples
 from tests.support.tables.local_tables import landed_offsets
 from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
 
@@ -112,3 +113,42 @@ def test_any_sequence_of_landing_and_redo_shows_what_the_newest_transform_makes(
         expected |= {at: scene.city for at in range(start, end) if at % 7}
         assert scene.shown() == [expected] * 2
     assert [sorted(landed_offsets(table)) for table in scene.tables()] == [sorted(expected)] * 2
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have the how many-th step that reaches a table be the last."""
+    reach, left = faults.reach, [number]
+
+    def die(where: str, detail: str = "") -> None:
+        reach(where, detail)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "reach", die)
+
+
+def test_kills_at_any_moment_beside_a_stream_leave_each_row_once(scene: Scene) -> None:
+    """A redo dies between any two steps that reach a table, again and again; the stream lands meanwhile."""
+    choice, landed, died = random.Random(54), LANDED, 0
+    expected: dict[int, str] = {at: f"city {at % 3}" for at in range(landed)}
+    for number in range(examples(20)):
+        scene.city = f"redone {number}"
+        start, end = sorted(choice.sample(range(landed + 1), 2))
+        new = {at: scene.city for at in range(start, end) if at % 7}
+        with pytest.MonkeyPatch.context() as patch:
+            dies_at(patch, choice.randint(1, 6))
+            try:
+                scene.run(start, end, plan=f"plan-{number}")
+            except KeyboardInterrupt:
+                died += 1
+        for shown in scene.shown():
+            assert all(city in (expected.get(at), new.get(at)) for at, city in shown.items())
+            assert expected.keys() & (new.keys() | (expected.keys() - set(range(start, end)))) <= shown.keys()
+        scene.land(landed, landed + 10)
+        expected |= {at: f"city {at % 3}" for at in range(landed, landed + 10)}
+        landed += 10
+        assert scene.run(start, end, plan=f"plan-{number}").state == "completed"
+        expected = {at: city for at, city in expected.items() if not start <= at < end} | new
+        assert scene.shown() == [expected] * 2
+    assert died > examples(20) // 2
