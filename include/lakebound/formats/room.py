@@ -5,8 +5,9 @@ What a record takes depends on its bytes and on the schemas alone, never on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,21 @@ import pyarrow as pa
 
 from lakebound.formats.contract import Decoded, Problem
 
-LEAST_BYTES = 512 << 10
-"""That each record may take: 4,096 records, which are decoded at once, stay below 2 GiB, as a record of 65,000 columns does."""
+LEAST_BYTES = 32 << 20
+"""That each record may take."""
 PER_BYTE = 100
-"""Bytes that a longer record may take for each of its own: 16 MiB of records, which are decoded at once, stay below 2 GiB."""
+"""Bytes that a longer record may take for each of its own."""
+MOST_AT_ONCE_BYTES = 1 << 30
+"""That the columns of all records may take that are decoded at once."""
 VALUE_BYTES = 8
 """That a value takes, or one that is missing; bytes of texts lie in the record."""
 Numbers = npt.NDArray[np.int64]
+Made = TypeVar("Made")
 _TOLD = "what the record becomes would take more than {:,} bytes; a record may take {} for each of its own bytes"
+
+
+class TooMuchAtOnceError(Exception):
+    """Records would take too much together, and nothing is wrong with any of them: fewer are to be decoded at once."""
 
 
 class TooLargeError(Exception):
@@ -55,10 +63,11 @@ class Room:
 
         Raises:
             TooLargeError: Records have no more.
+            TooMuchAtOnceError: All of them together have no more.
         """
         self._total += sizes * len(owners) if isinstance(sizes, int) else int(sizes.sum())
         self._pending.append((owners, sizes))
-        if self._total <= LEAST_BYTES:  # so has each record
+        if self._total <= min(LEAST_BYTES, MOST_AT_ONCE_BYTES):  # so has each record
             return
         if not self._taken.size:
             self._taken = np.zeros(len(self._lengths), np.int64)
@@ -68,6 +77,8 @@ class Room:
         above = np.flatnonzero(self._taken > most_bytes(self._lengths))
         if above.size:
             raise TooLargeError(above.tolist())
+        if self._total > MOST_AT_ONCE_BYTES and len(self._lengths) > 1:
+            raise TooMuchAtOnceError
 
 
 def most_bytes(lengths: Numbers) -> Numbers:
@@ -97,6 +108,7 @@ def decoded_in_room(payloads: Sequence[bytes], decode: Callable[[Sequence[bytes]
 
     Raises:
         MemoryError: The machine has too little memory for one record, which is no fault of the record.
+        TooMuchAtOnceError: They take too much together.
     """
     try:
         return decode(payloads)
@@ -117,8 +129,38 @@ def decoded_in_room(payloads: Sequence[bytes], decode: Callable[[Sequence[bytes]
         return Decoded(nothing(columns).columns, {0: Problem("does_not_fit", f"Arrow cannot hold the record: {exc}")}, 1)
 
 
-def joined(pieces: Sequence[Decoded], columns: pa.Schema) -> Decoded:
-    """Return what became of records in pieces as one."""
+def in_parts(count: int, decode: Callable[[range], Made]) -> Iterator[Made]:
+    """Yield what is made of records, in their order: of all at once, or of halves where that would take too much.
+
+    Args:
+        count: Of the records.
+        decode: Makes it of those at some places.
+    """
+    waiting = [range(count)]
+    while waiting:
+        places = waiting.pop()
+        try:
+            made = decode(places)
+        except TooMuchAtOnceError:
+            middle = (places.start + places.stop) // 2
+            waiting += [range(middle, places.stop), range(places.start, middle)]
+            continue
+        yield made
+
+
+def joined(decoded: Iterable[Decoded], columns: pa.Schema) -> Decoded:
+    """Return what became of records in pieces as one.
+
+    Raises:
+        TooMuchAtOnceError: It takes too much.
+    """
+    pieces: list[Decoded] = []
+    size = 0
+    for one in decoded:
+        pieces.append(one)
+        size += sum(column.nbytes for column in one.columns.values())
+        if size > MOST_AT_ONCE_BYTES and len(pieces) > 1:
+            raise TooMuchAtOnceError
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:

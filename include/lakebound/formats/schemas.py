@@ -120,7 +120,11 @@ class PayloadDecoder(Protocol):
     """Decodes values that were all written with one schema, and that no longer have the schema's id before them."""
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
-        """Return what becomes of payloads; it raises on none of them."""
+        """Return what becomes of payloads; it raises on none of them.
+
+        Raises:
+            TooMuchAtOnceError: They take too much together (``lakebound.formats.room``).
+        """
 
 
 class SchemaReader(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 
 import numpy as np
@@ -21,6 +21,7 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, St
 from lakebound.formats.contract import NO_VALUE, Decoded, Records, ValueDecoder
 from lakebound.formats.headers import headers_of
 from lakebound.formats.kinds import ValueFormat, decoder_of
+from lakebound.formats.room import in_parts
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE
@@ -122,7 +123,10 @@ def _decoded_batches(
     def decoded_batches(batches: Batches) -> Batches:
         decoder = decoder_of(form)
         for batch in batches:
-            yield decoded_batch(batch, decoder, parsed, whether)
+            yield from in_parts(len(batch), partial(decoded, batch, decoder))
+
+    def decoded(batch: pa.RecordBatch, decoder: ValueDecoder, places: range) -> pa.RecordBatch:
+        return decoded_batch(batch.slice(places.start, len(places)), decoder, parsed, whether)
 
     return decoded_batches
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from lakebound.errors import TransformFailsError
 from lakebound.formats.headers import headers_array
+from lakebound.formats.room import in_parts
 from lakebound.formats.times import FIRST_MS, LAST_MS
 from lakebound.landing.direct_read import SLICE_RECORDS, DirectReader, DirectReadRefusedError, RecordColumns
 from lakebound.ledger.entry import Offsets, count
@@ -203,11 +205,15 @@ class DirectLane:
             if records is None:
                 return
             if len(records):
-                with timed("direct_decode"):
-                    made = self._decode(records)
-                if made.bad.num_rows > MOST_BAD:
-                    raise DirectReadRefusedError(f"more than {MOST_BAD} records of {len(records)} are bad")
-                yield _Slice(records, made)
+                for one in in_parts(len(records), partial(self._decoded, records, timed)):
+                    if one.made.bad.num_rows > MOST_BAD:
+                        raise DirectReadRefusedError(f"more than {MOST_BAD} records of {len(one.records)} are bad")
+                    yield one
+
+    def _decoded(self, records: RecordColumns, timed: Timed, places: range) -> _Slice:
+        some = records if len(places) == len(records) else records.at(places)
+        with timed("direct_decode"):
+            return _Slice(some, self._decode(some))
 
 
 @contextmanager

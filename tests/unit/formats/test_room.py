@@ -9,11 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakebound.formats import room
-from lakebound.formats.avro import decoder as avro_decoder
 from lakebound.formats.avro import schema_reader as avro
 from lakebound.formats.contract import Decoded, Records
 from lakebound.formats.json.decoder import JsonDecoder
-from lakebound.formats.protobuf import decoder as protobuf_decoder
 from lakebound.formats.protobuf import schema_reader as protobuf
 from lakebound.formats.schemas import PayloadDecoder, SchemaText
 
@@ -99,14 +97,41 @@ def test_objects_of_many_fields_in_json_are_counted_and_neighbours_land(monkeypa
     assert [len(one or ()) for one in found.columns["a"].to_pylist()] == [1, 0]
 
 
-def test_records_that_are_decoded_at_once_take_together_what_the_machine_has() -> None:
-    for one in (avro_decoder, protobuf_decoder):
-        assert room.LEAST_BYTES * one._MOST_AT_ONCE <= 2 << 30 and room.PER_BYTE * one._MOST_BYTES_AT_ONCE <= 2 << 30
+JSON_ITEM = pa.struct([(f"f{at}", pa.int64()) for at in range(200)])
+TOGETHER: dict[str, tuple[Any, bytes]] = {
+    **{case: (lambda make=make: make().decode, bomb) for case, (make, bomb, _) in CASES.items()},
+    "json": (
+        lambda: lambda some: JsonDecoder(pa.schema([("a", pa.list_(JSON_ITEM))])).decode(Records([None] * len(some), some)),
+        b'{"a":[' + b",".join([b"{}"] * 200) + b"]}",
+    ),
+}
 
 
-@pytest.mark.parametrize(("size", "is_bomb"), [(100, False), (5_000, True)])
-def test_a_short_record_of_very_many_items_is_a_problem_and_one_of_many_is_none(size: int, is_bomb: bool) -> None:
-    """Hundreds of such records lie in one piece, and each of them takes what the piece takes."""
-    form = of_protobuf(f"message R {{ repeated I a = 1; }} message I {{ {FIELDS} }}")
-    found = form.decode([b"\x0a\0" * size] * 300)
-    assert len(found.problems) == (300 if is_bomb else 0)
+@pytest.mark.parametrize("case", TOGETHER)
+def test_of_records_that_take_too_much_together_fewer_are_decoded_at_once(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, bomb = TOGETHER[case]
+    decode = make()
+    alone = sum(column.nbytes for column in decode([bomb]).columns.values())
+    monkeypatch.setattr(room, "MOST_AT_ONCE_BYTES", 8 * alone)
+    payloads = [bomb] * 100
+    with pytest.raises(room.TooMuchAtOnceError):
+        decode(payloads)
+    parts = [*room.in_parts(100, lambda places: decode(payloads[places.start : places.stop]))]
+    assert len(parts) > 10 and sum(one.count for one in parts) == 100 and not any(one.problems for one in parts)
+    assert pa.concat_arrays([one.columns["a"] for one in parts]).to_pylist() == [*decode([bomb]).columns["a"].to_pylist()] * 100
+
+
+def test_parts_come_in_their_order_and_one_record_is_never_too_much() -> None:
+    tried: list[range] = []
+
+    def decode(places: range) -> list[int]:
+        tried.append(places)
+        if len(places) > 3:
+            raise room.TooMuchAtOnceError
+        return [*places]
+
+    assert [one for part in room.in_parts(50, decode) for one in part] == [*range(50)]
+    assert max(map(len, tried)) == 50 and [*room.in_parts(0, decode)] == [[]]
+    columns = pa.schema([("v", pa.int64())])
+    large = Decoded({"v": pa.nulls(1, pa.int64())}, {}, 1)
+    assert room.joined([large], columns) is large

@@ -41,10 +41,14 @@ class AvroDecoder:
         self._single = SingleReader(part, resolved.wanted)
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
-        """Return what becomes of payloads."""
+        """Return what becomes of payloads.
+
+        Raises:
+            TooMuchAtOnceError: They take too much together.
+        """
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         spans = _pieces(lengths)
-        pieces = [decoded_in_room(payloads[first:last], self._decoded, self._columns) for first, last in spans]
+        pieces = (decoded_in_room(payloads[first:last], self._decoded, self._columns) for first, last in spans)
         return joined(pieces, self._columns)
 
     def _decoded(self, payloads: Sequence[bytes]) -> Decoded:

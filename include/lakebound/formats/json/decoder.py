@@ -15,7 +15,7 @@ from lakebound.formats.contract import Decoded, Problem, Records
 from lakebound.formats.json.columns import Wrong, column_of
 from lakebound.formats.json.malformed import MOST_LEVELS
 from lakebound.formats.json.record import CONNECT_KEYS, RecordReader, has_half_character, may_be_deep, may_have_half_character
-from lakebound.formats.json.size import is_too_large, may_be_wide, widest_item
+from lakebound.formats.json.size import is_too_large, may_be_much, may_be_wide, widest_item
 from lakebound.formats.json.types import is_nameable, object_decoder
 from lakebound.formats.parts import Part, together
 
@@ -46,8 +46,14 @@ class JsonDecoder:
                 self._fast.append(object_decoder(schema, unknown_refused=unknown_refused, any_text=any_text).decode)
 
     def decode(self, records: Records) -> Decoded:
-        """Return what becomes of records."""
+        """Return what becomes of records.
+
+        Raises:
+            TooMuchAtOnceError: They may take too much together.
+        """
         values = records.values
+        if may_be_much(values, self._widest):
+            raise room.TooMuchAtOnceError
         left = _unstrange(values, self._widest, may_be_connects=self._may_be_connects) if self._fast else ()
         parts: list[Part] = []
         for decode in self._fast:

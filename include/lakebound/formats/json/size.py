@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,14 @@ def may_be_wide(value: bytes, widest: int) -> bool:
     """Whether a record may take more than it may: as if all its objects and nulls were the widest item."""
     most = max(room.PER_BYTE * len(value), room.LEAST_BYTES)
     return widest * len(value) > most and widest * (value.count(b"{") + value.count(b"null")) > most
+
+
+def may_be_much(values: Sequence[bytes | None], widest: int) -> bool:
+    """Whether records may take more together than what is decoded at once: as if all objects and nulls were the widest item."""
+    held = [value for value in values if value is not None]
+    if len(held) < 2 or widest * sum(map(len, held)) <= room.MOST_AT_ONCE_BYTES:
+        return False
+    return widest * sum(value.count(b"{") + value.count(b"null") for value in held) > room.MOST_AT_ONCE_BYTES
 
 
 def is_too_large(values: Mapping[str, Any], kind: pa.StructType, length: int) -> bool:

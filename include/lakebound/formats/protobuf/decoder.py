@@ -82,10 +82,14 @@ class ProtobufDecoder:
         self._columns: pa.Schema | None = None
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded:
-        """Return what becomes of payloads."""
+        """Return what becomes of payloads.
+
+        Raises:
+            TooMuchAtOnceError: They take too much together.
+        """
         columns = self._schema()
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        return joined([decoded_in_room(payloads[one], self._piece, columns) for one in _pieces(lengths)], columns)
+        return joined((decoded_in_room(payloads[one], self._piece, columns) for one in _pieces(lengths)), columns)
 
     def _schema(self) -> pa.Schema:
         """Return the columns: as no payloads make them."""
