@@ -693,6 +693,13 @@ class WindowsGoneError(LakeboundError, runbook="windows-refused", is_refusal=Tru
         )
 
 
+class WindowsCompactedError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
+    """Kafka compacts the topic of a pipeline with state: open windows would be rebuilt of a part of their records."""
+
+    def __init__(self, pipeline: str, problem: str) -> None:
+        super().__init__(f"pipeline {pipeline!r}: {problem}. Nothing was landed. Follow the runbook windows-refused")
+
+
 class WatermarkMismatchError(LakeboundError, runbook="windows-refused", is_refusal=True, is_seen_by_a_start_alone=True):
     """Open windows were rebuilt, and Spark's next watermark is another one than that of the stream before."""
 

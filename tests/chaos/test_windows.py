@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.kafka.makers import TopicMaker
 from tests.support.streams.applications import RunningApplication, applications, go_on
-from tests.support.streams.command_line import known_to_commands, lakebound
+from tests.support.streams.command_line import answer, known_to_commands, lakebound
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Pipeline
 from tests.support.streams.windows import Sensors, assert_windows, sensors_pipeline
@@ -73,6 +73,9 @@ def test_a_stream_of_windows_lands_each_once_through_stops_and_refuses_commands_
             assert "its rows are of windows" in said, said
         until_ms = land_the_rest(second, pipeline, sensors)
     assert_windows(pipeline, sensors, until_ms)
+    proof = answer("prove", "events", "--deep")
+    told = {one["table"]: one["notes"][-1] for one in proof["tables"] if one["role"] == "target"}
+    assert len(told) == 2 and all("are as Kafka's records give them" in note for note in told.values()), told
 
 
 BETWEEN_TABLES = "kill@after_commit/delta#1,hold@before_commit/iceberg#1"

@@ -15,18 +15,32 @@ from typing import Any, Protocol
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka.makers import TopicMaker
+from tests.support.streams.command_line import answer, known_to_commands
 from tests.support.streams.long_form import LONG_FORM, only_in_long_form
 from tests.support.streams.pipelines import Pipeline
-from tests.support.streams.windows import Sensors, add_partition, assert_windows, delete_records, iso, sensors_pipeline
-from tests.support.tables.foreign_hands import take_back
+from tests.support.streams.windows import (
+    Sensors,
+    add_partition,
+    assert_windows,
+    compact,
+    delete_records,
+    iso,
+    refused,
+    sensors_pipeline,
+)
+from tests.support.tables.foreign_hands import rewrite_rows, take_back
 
 import transforms
 from lakebound.errors import LakeboundError
+from lakebound.inspection.late import late_report
 from lakebound.inspection.proof.collect import prove
+from lakebound.inspection.proof.windows import ComparedWindows
+from lakebound.landing.topic_check import look_at_target_topics
 from lakebound.ledger import windows as ledger
 from lakebound.local.broker import Broker
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.targets import Target
+from lakebound_spark.check.closed_windows import compare_tables
 from lakebound_spark.stream import application, window_query
 from lakebound_spark.stream.stop_signal import StopSignal
 
@@ -54,6 +68,11 @@ class Running:
     def run(self) -> Any:
         """Land everything that there is, and return the outcome."""
         return application.Application(self.pipeline.run_spec(), self, StopSignal()).run()  # type: ignore[arg-type]
+
+    def compared(self) -> dict[str, ComparedWindows]:
+        """Return what a deep proof finds of the rows."""
+        spec = self.pipeline.spec
+        return compare_tables(self.session, self.pipeline.run_spec(), [table.id for table in spec.tables])
 
     def rows(self) -> list[int]:
         """Return how many rows each table has."""
@@ -150,6 +169,57 @@ def test_cut_at_commits_every_window_lands_once(
     assert any("not checked" in note for table in proof.tables for note in table.notes)
 
 
+def test_closed_windows_are_computed_again_and_a_row_that_somebody_altered_is_told(
+    start: Starter, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, sensors = start("count_in_sliding_windows")
+    sensors.send(300)
+    until_ms = sensors.close()
+    assert running.run().verdict == "completed"
+    assert_windows(running.pipeline, sensors, until_ms, 10, 5)
+    assert_told_late(running.pipeline, sensors, 10, 5)
+    [rows] = set(running.rows())
+    for one in running.compared().values():
+        assert (one.rows, one.computed, one.missing, one.strange) == (rows, rows, 0, 0), one
+    delete_records(broker, sensors.topic, {0: 75, 1: 75})
+    for one in running.compared().values():
+        assert one.after_ms is not None and 0 < one.computed < rows, one
+        assert (one.rows, one.missing, one.strange) == (one.computed, 0, 0), one
+    for table in running.pipeline.spec.tables:
+        rewrite_rows(table, running.pipeline.places, one_more_in_the_newest_window)
+    for one in running.compared().values():
+        assert (one.rows, one.missing, one.strange) == (one.computed, 1, 1), one
+        missing, strange = one.examples
+        assert missing.startswith("missing window=") and strange.startswith("found window="), one
+    if LONG_FORM:  # a Spark of its own
+        known_to_commands(running.pipeline, monkeypatch, tmp_path / "yaml")
+        proof = answer("prove", "events", "--deep", code=1)
+        told = [one["problems"][-1] for one in proof["tables"] if one["role"] == "target"]
+        assert len(told) == 2 and all(text.startswith("1 rows of closed windows are missing or wrong") for text in told), proof
+    delete_records(broker, sensors.topic, sensors.ends())
+    assert {one.not_compared for one in running.compared().values()} == {"Kafka has deleted records of each closed window"}
+
+
+def one_more_in_the_newest_window(rows: list[dict[str, Any]]) -> None:
+    max(rows, key=lambda row: (row["window"]["end"], row["sensor"]))["readings"] += 1
+
+
+def assert_told_late(pipeline: Pipeline, sensors: Sensors, size: int, slide: int) -> None:
+    """Check what is told of late records with what the sent readings and the quarantine say."""
+    reasons, watermarks = refused(pipeline)
+    by_place = {(one.partition, one.offset): one for one in sensors.sent}
+    late_ms = {place: closed - by_place[place].window_ends_ms(size, slide)[0] for place, closed in watermarks.items()}
+    found = late_report(pipeline.spec, pipeline.places, None)
+    assert late_ms and found.unread == 0
+    assert found.records == len(late_ms) and found.longer[-1].counted == len(late_ms)
+    assert {one.reason for one in found.late} == {reasons[place] for place in late_ms}
+    for one in found.late:
+        own = [value for place, value in late_ms.items() if reasons[place] == one.reason]
+        assert (one.window_ms, one.records, one.max_ms) == (1000 * size, len(own), max(own))
+    for longer in found.longer:
+        assert longer.counted == sum(value < longer.later_ms for value in late_ms.values())
+
+
 def test_an_idle_partition_whose_newest_record_is_far_behind_the_others_still_decides_the_watermark(
     start: Starter, rebuilt: list[int]
 ) -> None:
@@ -194,6 +264,22 @@ def test_a_value_on_which_the_aggregation_raises_is_a_refusal_that_names_its_off
     assert running.rows() == before
 
 
+def test_a_topic_that_kafka_compacts_is_refused_at_the_start_and_by_the_check(start: Starter, broker: Broker) -> None:
+    running, sensors = start()
+    sensors.send(60)
+    assert running.run().verdict == "completed"
+    before = running.rows()
+    compact(broker, sensors.topic)
+    outcome = running.run()
+    assert (outcome.verdict, outcome.error_class) == ("refused", "WindowsCompactedError")
+    assert running.rows() == before
+    [problem] = look_at_target_topics(running.pipeline.spec)
+    assert problem.keys == ("topics",) and "is compacted" in problem.what
+    assert {one.not_compared for one in running.compared().values()} == {
+        f"Kafka compacts {sensors.topic}, so it does not have all records"
+    }
+
+
 def test_another_aggregation_does_not_go_on_with_these_windows(start: Starter) -> None:
     running, sensors = start()
     sensors.send(60)
@@ -201,6 +287,24 @@ def test_another_aggregation_does_not_go_on_with_these_windows(start: Starter) -
     other = running.pipeline.spec.model_copy(update={"transform": "transforms.landing_transforms.count_in_sliding_windows"})
     outcome = Running(running.session, replace(running.pipeline, spec=other)).run()
     assert (outcome.verdict, outcome.error_class) == ("refused", "WindowsMismatchError")
+
+
+@pytest.mark.parametrize("watermark", ["25s", pytest.param("3s", marks=only_in_long_form)])
+def test_another_watermark_in_the_yaml_goes_on_with_the_open_windows(
+    watermark: str, start: Starter, rebuilt: list[int]
+) -> None:
+    running, sensors = start()
+    sensors.send(200)
+    assert running.run().verdict == "completed"
+    assert running.pipeline.spec.state is not None
+    state = running.pipeline.spec.state.model_copy(update={"watermark": watermark})
+    other = replace(running.pipeline, spec=running.pipeline.spec.model_copy(update={"state": state}))
+    running = Running(running.session, other)
+    sensors.send(200)
+    until_ms = sensors.close()
+    assert running.run().verdict == "completed"
+    assert all(rebuilt[1:]), rebuilt
+    assert_windows(running.pipeline, sensors, until_ms)
 
 
 def test_a_partition_that_comes_later_belongs_to_the_windows(start: Starter, broker: Broker, rebuilt: list[int]) -> None:

@@ -10,6 +10,8 @@ from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
     from lakebound.inspection.proof.result import Proof, TableProof
+    from lakebound.settings import Settings
+    from lakebound.spec.pipeline import PipelineSpec
 
 
 def prove(
@@ -26,6 +28,8 @@ def prove(
     quarantine counts once, as landed. Where older ledger entries were removed, the counts are those since the oldest entry
     that is kept, and OK names it: what landed before is compared by --deep alone.
 
+    Of a pipeline with windows, --deep computes the closed windows again from Kafka, with Spark, and compares the rows.
+
     Exit code 1 if the proof fails.
     """
     from lakebound.control.folder import ControlFolder
@@ -40,6 +44,8 @@ def prove(
     if deep:
         say(f"prove: comparing the rows of {len(spec.tables) + 1} tables with {', '.join(spec.topics)}")
     proof = prove_pipeline(spec, places_of(settings, spec.warehouse), deep=deep, table=table)
+    if deep and spec.state is not None:
+        proof = _with_windows(proof, spec, settings)
     if table is None:
         record_proof(ControlFolder(settings.home, pipeline), proof)
     if json:
@@ -47,6 +53,16 @@ def prove(
     else:
         _print(proof)
     raise typer.Exit(0 if proof.ok else 1)
+
+
+def _with_windows(proof: Proof, spec: PipelineSpec, settings: Settings) -> Proof:
+    """Return the proof with the rows of closed windows beside those that Spark computes again from Kafka."""
+    from lakebound.cli.prove_windows import compare_windows
+    from lakebound.inspection.proof.windows import with_windows
+
+    # A table whose ledger cannot be read has said so.
+    tables = [one.table for one in proof.tables if one.role == "target" and one.source == "entry"]
+    return with_windows(proof, compare_windows(spec, settings, tables)) if tables else proof
 
 
 def _print(proof: Proof) -> None:

@@ -22,6 +22,7 @@ from lakebound.ledger.entry import check_topic_ids
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import PlacedProblem
 from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.state import compacted_source_problem
 from lakebound.spec.yaml_source import Keys
 from lakebound.tables.landed import landed_topics
 from lakebound.tables.places import Places
@@ -84,7 +85,7 @@ def look_at_topics(spec: PipelineSpec, places: Places) -> tuple[list[str], list[
 
 
 def look_at_target_topics(spec: PipelineSpec) -> list[PlacedProblem]:
-    """Return what a start would refuse of the settings of topics that are written; nothing where Kafka does not tell.
+    """Return what a start would refuse of the settings of topics; nothing where Kafka does not tell.
 
     Args:
         spec: The pipeline.
@@ -103,11 +104,14 @@ def look_at_target_topics(spec: PipelineSpec) -> list[PlacedProblem]:
 
 
 def _if_compacted(spec: PipelineSpec) -> Iterator[tuple[str, PlacedProblem]]:
-    """Yield the topics that take messages without a key, each with what is wrong if it is compacted."""
+    """Yield the topics that must keep every record, or take messages without a key, each with what is wrong if compacted."""
     for number, one in enumerate(spec.to_topics):
         problem = compaction_problem(one, is_compacted=True)  # with a key, a topic with any settings takes the rows
         if problem is not None:
             yield one.topic, PlacedProblem(f"{one.id}: {problem}", ("to_topics", number))
+    if spec.state is not None:
+        [topic] = spec.topics
+        yield topic, PlacedProblem(compacted_source_problem(topic), ("topics",))
     if spec.freshness == REAL_TIME:
         problem = quarantine_compaction_problem(spec.quarantine_topic, is_compacted=True)
         keys: Keys = ("real_time", "quarantine_topic") if spec.real_time.quarantine_topic is not None else ("freshness",)

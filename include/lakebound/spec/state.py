@@ -107,6 +107,18 @@ def cluster_problem(spec: PipelineSpec, *, local: bool) -> str | None:
     return f"state: such a pipeline has no run on a cluster; {_INSTEAD['run on a cluster']}"
 
 
+def compacted_source_problem(topic: str) -> str:
+    """Return what is wrong with a pipeline with state whose topic Kafka compacts.
+
+    Args:
+        topic: The pipeline's.
+    """
+    return (
+        f"topic {topic} is compacted (cleanup.policy): Kafka deletes records that open windows hold, so that a start would "
+        f"rebuild them with other rows; set cleanup.policy=delete, or send the records to a topic of their own"
+    )
+
+
 def _milliseconds(text: str) -> int:
     match = _TIME.fullmatch(text)
     assert match is not None

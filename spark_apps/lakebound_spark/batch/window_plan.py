@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from lakebound.errors import LakeboundError
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
-from lakebound_spark.batch.spark_objects import items_of
+from lakebound_spark.batch.spark_objects import items_of, spark_objects
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, path_to_source
 
+UP = "INTERVAL '0.000999' SECOND"
+"""What rounds a time up to milliseconds."""
 WINDOW = "_window"
 """Column of ``windows_of``: the window of a record, as the function's plan has it."""
 
@@ -165,6 +167,43 @@ def windows_of(output: DataFrame) -> DataFrame:
     jvm: Any = session._jvm
     rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, aggregate.child()), session)
     return rows.select(F.col(KAFKA_COLUMN), F.col(window.name()).alias(WINDOW))
+
+
+def of_some_rows(output: DataFrame, choose: Callable[[DataFrame, Column], DataFrame]) -> DataFrame:
+    """Return what a function makes of some of the rows that come to its aggregation, by the function's own plan.
+
+    Args:
+        output: What the function made of records under ``SOURCE_ALIAS``.
+        choose: Gets these rows and their window, as ``windows_of`` has them; returns some of them, with all columns.
+    """
+    aggregate, session = _aggregate_of(output), output.sparkSession
+    [window] = _window_columns(aggregate)
+    objects: Any = spark_objects(session._jvm)
+    rows = DataFrame(objects.datasets.ofRows(session._jsparkSession, aggregate.child()), session)
+    plan = choose(rows, F.col(window.name()))._jdf.queryExecution().analyzed()
+    path = path_to_source(output._jdf.queryExecution().analyzed()) or []
+    above = path[: next(at for at, node in enumerate(path) if node.nodeName() == "Aggregate") + 1]
+    for node in reversed(above):
+        plan = node.withNewChildren(objects.to_seq([plan]))
+    return DataFrame(objects.datasets.ofRows(session._jsparkSession, plan), session)
+
+
+def end_ms_of(window: Column) -> Column:
+    """Return when a window ends, in epoch milliseconds.
+
+    Rounded up: a window that ends within a millisecond is closed by the next one.
+    """
+    return F.unix_millis(window.getField("end") + F.expr(UP))
+
+
+def window_column(output: DataFrame) -> str | None:
+    """Return the column that says of which window a row is, as ``functions.window`` makes it; None where there is none.
+
+    Args:
+        output: What the function made of records under ``SOURCE_ALIAS``.
+    """
+    found = [one for one in items_of(output._jdf.queryExecution().analyzed().output()) if _has(one, _TUMBLING)]
+    return str(found[0].name()) if len(found) == 1 else None
 
 
 def window_id(spec: PipelineSpec, output: DataFrame) -> str:

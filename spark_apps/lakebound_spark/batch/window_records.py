@@ -24,7 +24,7 @@ from lakebound_spark.batch.decode import PROBLEM, Decoder, good_columns, is_bad,
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
-from lakebound_spark.batch.window_plan import WINDOW, windows_of
+from lakebound_spark.batch.window_plan import UP, WINDOW, end_ms_of, windows_of
 
 _OWN = "own_problem"
 
@@ -131,9 +131,7 @@ def _seen(decoded: DataFrame, spec: PipelineSpec) -> pa.Table:
 
 
 def _of_each_record(windows: DataFrame, watermark_ms: int) -> pa.Table:
-    # Rounded up: a window that ends within a millisecond is closed by the next one.
-    up = F.expr("INTERVAL '0.000999' SECOND")
-    start, end = (F.unix_millis(F.col(f"{WINDOW}.{name}") + up) for name in ("start", "end"))
+    start, end = F.unix_millis(F.col(f"{WINDOW}.start") + F.expr(UP)), end_ms_of(F.col(WINDOW))
     keys = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
     found: pa.Table = (
         windows.select(*keys, start.alias("start_ms"), end.alias("end_ms"))

@@ -1,4 +1,4 @@
 """What ``lakebound check`` and ``lakebound try`` ask of Spark.
 
-Other rooms import ``landed``, ``plan`` and ``trial``.
+Other rooms import ``closed_windows``, ``landed``, ``plan`` and ``trial``.
 """

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from lakebound import faults
 from lakebound.control.private_files import make_private_folder
 from lakebound.control.windows_in_use import WindowsProgress
-from lakebound.errors import WatermarkMismatchError, WindowsGoneError
+from lakebound.errors import WatermarkMismatchError, WindowsCompactedError, WindowsGoneError
 from lakebound.ledger.entry import TopicOffsets, check_topic_ids
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.windows import (
@@ -26,6 +26,7 @@ from lakebound.ledger.windows import (
     plan_windows,
     start_with,
 )
+from lakebound.spec.state import compacted_source_problem
 from lakebound.spec.times import in_utc
 from lakebound_spark.batch.decode import good_columns
 from lakebound_spark.batch.records import Records
@@ -58,6 +59,7 @@ class WindowStream(LandingStream):
 
         Raises:
             WindowsMismatchError: The tables do not say together where to go on.
+            WindowsCompactedError: Kafka compacts the topic.
             WindowsGoneError: Records are deleted that open windows held.
             WatermarkMismatchError: The rebuilt windows are not those that the tables tell of.
             Exception: What a batch raised, or what Spark says ended the query.
@@ -70,6 +72,8 @@ class WindowStream(LandingStream):
         marks = dict(start[topic])
         facts = self._facts.topics(spec.topics)[topic]
         earliest = dict(facts.earliest)
+        if self._facts.written_settings([topic])[topic].is_compacted:
+            raise WindowsCompactedError(spec.pipeline, compacted_source_problem(topic))
         told = plan_windows(spec.pipeline, lander.window_id, states, None if quarantine is None else quarantine.windows, marks)
         self._check_reached(told.position, earliest)
         windows = start_with(told, earliest)

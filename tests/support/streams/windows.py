@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewPartitions
 
 from lakebound.local.broker import Broker
@@ -186,6 +186,15 @@ def delete_records(broker: Broker, topic: str, before: Mapping[int, int]) -> Non
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for deleted in admin.delete_records([TopicPartition(topic, p, offset) for p, offset in before.items()]).values():
         deleted.result(timeout=HANGS_SECONDS)
+
+
+def compact(broker: Broker, topic: str) -> None:
+    """Have Kafka compact the topic from now on."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result(timeout=HANGS_SECONDS)
 
 
 def add_partition(broker: Broker, topic: str, partitions: int) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from deltalake import PostCommitHookProperties
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from deltalake import PostCommitHookProperties, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
 
@@ -18,6 +22,19 @@ def take_back(spec: TableSpec, at: Places, version: str) -> None:
         open_at(at.folder(spec)).restore(int(version))
     else:
         foreign_iceberg(spec, at).manage_snapshots().rollback_to_snapshot(int(version)).commit()
+
+
+def rewrite_rows(spec: TableSpec, at: Places, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Write all rows of a table again, changed in place, as another tool does."""
+    folder = at.folder(spec)
+    found = open_at(folder).to_pyarrow_table() if spec.format == "delta" else foreign_iceberg(spec, at).scan().to_arrow()
+    rows = found.to_pylist()
+    change(rows)
+    changed = pa.Table.from_pylist(rows, schema=found.schema)
+    if spec.format == "delta":
+        write_deltalake(open_at(folder), changed, mode="overwrite")
+    else:
+        foreign_iceberg(spec, at).overwrite(changed)
 
 
 def forget_entries(spec: TableSpec, at: Places) -> None:

@@ -21,6 +21,7 @@ from lakebound.inspection.proof.judgement import hull, judge
 from lakebound.inspection.proof.readable_offsets import read_offsets
 from lakebound.inspection.proof.real_time import sent_at_least_once
 from lakebound.inspection.proof.result import Proof, TableProof
+from lakebound.inspection.proof.windows import NOT_COMPARED
 from lakebound.inspection.validation.quarantine_copies import without_copies
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.other_target import OtherTarget
@@ -38,10 +39,6 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import CommittedEntry, Table, open_table
 
 _READINGS = 3
-_WINDOWS = (
-    "not checked: whether the rows of closed windows are right. Its entries are compared with each other and with the "
-    "quarantine; rows of windows name no offsets, so they are not compared with Kafka, with --deep either"
-)
 Proved = Table | OtherTarget
 """What a pipeline lands in."""
 
@@ -81,7 +78,7 @@ def prove(
 
 def _of_windows(proof: Proof) -> Proof:
     """Return the proof of a pipeline with state with what it does not say."""
-    tables = (one if one.role == "quarantine" else one.adding(notes=[_WINDOWS]) for one in proof.tables)
+    tables = (one if one.role == "quarantine" else one.adding(notes=[NOT_COMPARED]) for one in proof.tables)
     return proof.model_copy(update={"tables": tuple(tables)})
 
 
