@@ -30,7 +30,7 @@ Settled = TypeVar("Settled")
 PassedOver = Mapping[PartOfRecord, Mapping[SchemaId, str]]
 """Why tables cannot follow schemas, by what records say of them."""
 
-_MOST_TRIES = 200
+_MOST_TRIES = 1_000
 
 
 def refused_schema(kind: str, problem: str) -> str:
