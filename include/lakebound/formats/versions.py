@@ -9,7 +9,7 @@ Where the pipeline names its columns, nothing else of a schema counts: it may ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ class Version:
         problem: Why nothing is read with it; None where something is.
         is_older: Whether all others are newer, whatever their numbers: the registry had deleted it before the pipeline could
             use it, or has it no more.
-        is_used: Whether records were read with it before.
+        is_used: Whether records were read with it before; it makes no other version.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Version:
     schema: SchemaText | None
     problem: str | None = None
     is_older: bool = False
-    is_used: bool = False
+    is_used: bool = field(default=False, compare=False)
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -230,7 +230,7 @@ def _subject(
         raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
     columns = wanted
     if columns is None:
-        columns = pa.schema([field.with_nullable(True) for field in merged([list(own) for _, own in found])])
+        columns = pa.schema([one.with_nullable(True) for one in merged([list(own) for _, own in found])])
     return _Subject(name, found[0][0], named.of(found[0][0]), columns, tuple(writers), tuple(refused.items()))
 
 
@@ -292,15 +292,15 @@ def _columns(schema: SchemaText, record: str | None, wanted: pa.Schema | None, *
 def _all_columns(subjects: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     found: dict[str, tuple[str, pa.Field]] = {}
     for subject, columns in subjects:
-        for field in columns:
-            first, known = found.setdefault(as_compared(field.name), (subject, field))
-            if known.type != field.type or known.name != field.name:
+        for column in columns:
+            first, known = found.setdefault(as_compared(column.name), (subject, column))
+            if known.type != column.type or known.name != column.name:
                 raise UnreadableSchemaError(
-                    field.name,
-                    f"is {known.name} {known.type} in subject {first} and {field.name} {field.type} in subject {subject}; use "
-                    f"a pipeline for each topic",
+                    column.name,
+                    f"is {known.name} {known.type} in subject {first} and {column.name} {column.type} in subject {subject}; "
+                    f"use a pipeline for each topic",
                 )
-    return pa.schema([field for _, field in found.values()])
+    return pa.schema([column for _, column in found.values()])
 
 
 def _problem(writer: SchemaText, reader: SchemaText, columns: pa.Schema, record: str | None) -> str | None:

@@ -167,8 +167,9 @@ class PartSchemas:
         if self._subjects.sign(self._names) != sign:
             return  # They may be older than the sign: the next look compares again.
         with self._lock:
-            if versions != self._versions:  # A record may have named the new version before.
-                self._take(versions)
+            before = self._all_versions()
+            self._take(versions)
+            if self._all_versions() != before:  # A record may have named the new version before.
                 self._read = None
         self._sign = sign
 

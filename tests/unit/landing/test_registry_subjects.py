@@ -287,6 +287,22 @@ def test_an_odd_answer_for_one_version_or_id_refuses_it_alone(
         assert (columns, read, {*refused}) == (["a", "b"], {11, 12}, {13, 77})
 
 
+def test_what_was_used_since_the_last_look_is_nothing_new(registry: Registry, control: ControlFolder) -> None:
+    """Each newer thing ends a query, which takes about a second."""
+    guid = "11111111-1111-1111-1111-111111111111"
+    registry.guids = {guid: order("a")}
+    book = book_of(registry, control)
+    for _ in range(2):
+        assert known(book)[1] >= {11, 12}
+        book.look()
+        assert not book.has_newer
+        registry.versions[3], registry.schemas[13] = 13, order("c")
+        ask_for(book, {"value": {13, guid}})
+    assert known(book)[1] == {11, 12, 13, guid}
+    book.look()
+    assert not book.has_newer
+
+
 def test_a_look_that_the_registry_answers_in_part_is_no_look(
     registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
