@@ -47,6 +47,7 @@ def rewind(
     from lakebound.control.person import operating_system_user
     from lakebound.inspection.proof.collect import prove
     from lakebound.landing.row_source import row_source
+    from lakebound.landing.schema_files import read_schema_files
     from lakebound.operations.recovery.rewind.apply import apply_rewind
     from lakebound.operations.recovery.rewind.facts import make_plan
     from lakebound.settings import load_settings
@@ -60,7 +61,7 @@ def rewind(
     spec = owned_pipeline(pipeline, settings)
     places = places_of(settings, spec.warehouse)
     if apply is None:
-        request = replace(request, source=row_source(spec, settings.apps))
+        request = replace(request, source=row_source(spec, settings.apps, read_schema_files(spec, settings)))
         _print_plan(make_plan(spec, places, request).plan, request, json=json)
         return
     say(f"rewind: applying plan {apply}; the pipeline is held until this ends")

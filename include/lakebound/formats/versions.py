@@ -271,8 +271,8 @@ def _of_one_unit(
         if other is None:
             kept.append((ids, schema))
         else:
-            told = f"counts {units[other]}, and its column has {first[other]} of an older version: give the field another name"
-            refused |= dict.fromkeys(ids, f"{other}: {told}")
+            told = f"is in {units[other]}, but the column has values in {first[other]} from an older version"
+            refused |= dict.fromkeys(ids, f"{other}: {told}; give the field another name")
     return kept[::-1], refused
 
 

@@ -1,4 +1,6 @@
-"""What makes rows of a pipeline's records, as one hash: what the YAML says of it, the transform's modules, and packages."""
+"""What makes rows of a pipeline's records, as one hash: what the YAML says of it, schema files, the transform's modules, and
+packages.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from lakebound.landing.schema_files import SchemaFiles
 from lakebound.ledger.sources import Source
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.transform_files import transform_files
@@ -19,16 +22,19 @@ _SHOWN = 12
 """Characters of a hash."""
 
 
-def row_source(spec: PipelineSpec, apps: Path) -> Source:
+def row_source(spec: PipelineSpec, apps: Path, schemas: SchemaFiles) -> Source:
     """Return the hash of what makes the rows, and the commit of the checkout that it lies in.
 
     Args:
         spec: The pipeline.
         apps: Folder of the spark-submit entry points, with the modules of transforms.
+        schemas: That the pipeline names as files.
     """
     digest = hashlib.sha256(spec.model_dump_json(by_alias=True, include=_FIELDS).encode())
     for package in _PACKAGES:
         digest.update(f"{package} {_version(package)}\n".encode())
+    for part, schema in sorted(schemas.items()):
+        digest.update(f"{part} {schema.fingerprint}\n".encode())
     for file in transform_files(spec, apps):
         digest.update(f"{file.relative_to(apps)}\n".encode() + file.read_bytes())
     return Source(hash=digest.hexdigest()[:_SHOWN], revision=checked_out(apps)[:_SHOWN])

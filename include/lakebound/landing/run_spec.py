@@ -102,6 +102,7 @@ def make_run_spec(
     Raises:
         SchemaFileError: A file with their schema cannot be read.
     """
+    schemas = read_schema_files(spec, settings) if reads_records else {}
     return RunSpec(
         spec=spec,
         places=places_of(settings, spec.warehouse),
@@ -110,8 +111,8 @@ def make_run_spec(
         freshness=desired.freshness or spec.freshness,
         until=desired.until,
         source_hash=source_hash(spec, settings.apps),
-        source=row_source(spec, settings.apps),
-        schema_files=read_schema_files(spec, settings) if reads_records else {},
+        source=row_source(spec, settings.apps, schemas),
+        schema_files=schemas,
         registries=_registries(spec, settings) if reads_records else {},
     )
 

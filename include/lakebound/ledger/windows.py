@@ -7,7 +7,7 @@ watermark of that batch (docs/decisions/0044).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -17,8 +17,8 @@ from lakebound.frozen import FrozenRecord
 
 Ends = dict[int, int]
 """Per partition, the offset after the last one."""
-_MOST_RANGES = 256
-"""Of one partition, of which the time of the newest window is remembered."""
+_MOST_TIMES = 256
+"""At which windows close, of one partition."""
 
 
 class WindowPosition(FrozenRecord):
@@ -122,7 +122,9 @@ def plan_windows(
     told = [*known.values(), *([] if quarantine is None else [quarantine])]
     newest = max(told, key=lambda state: (state.serial, len(state.after.ends)))
     if newest.id != window_id:
-        raise WindowsMismatchError(pipeline, f"the transform makes other windows ({window_id}) than those landed ({newest.id})")
+        reads = "value, key, headers, null_values, max_ahead"
+        reason = f"the transform, or how records are read ({reads}), makes other windows ({window_id}) than those landed"
+        raise WindowsMismatchError(pipeline, f"{reason} ({newest.id})")
     serials = {name: 0 if state is None else state.serial for name, state in tables.items()}
     for name, serial in serials.items():
         if serial < newest.serial - 1:
@@ -205,7 +207,7 @@ class ReadRange:
 
 
 class OpenRanges:
-    """Which ranges of offsets may still be in an open window: by their newest window, however disordered their records are."""
+    """Which offsets may still be in an open window: of each time at which windows close the first one, in any disorder."""
 
     def __init__(self, position: WindowPosition) -> None:
         """Know what an entry says.
@@ -214,21 +216,24 @@ class OpenRanges:
             position: After the last landed batch.
         """
         horizon, until = position.horizon, position.open_until_ms
-        self._ranges: dict[int, tuple[ReadRange, ...]] = {p: (ReadRange(horizon[p], until[p]),) for p in horizon if p in until}
+        self._starts: dict[int, dict[int, int]] = {p: {until[p]: horizon[p]} for p in horizon if p in until}
 
     def read(self, ranges: Mapping[int, ReadRange]) -> None:
         """Add what a batch has read."""
         for partition, one in ranges.items():
-            self._ranges[partition] = _bounded((*self._ranges.get(partition, ()), one))
+            starts = self._starts.setdefault(partition, {})
+            starts[one.open_until_ms] = min(one.start, starts.get(one.open_until_ms, one.start))
+            if len(starts) > _MOST_TIMES:
+                self._starts[partition] = _coarser(starts)
 
     def close(self, watermark_ms: int) -> None:
-        """Forget the ranges whose windows are all closed.
+        """Forget the offsets whose windows are all closed.
 
         Args:
             watermark_ms: With which the newest batch was run.
         """
-        kept = {p: tuple(one for one in ranges if one.open_until_ms > watermark_ms) for p, ranges in self._ranges.items()}
-        self._ranges = {p: ranges for p, ranges in kept.items() if ranges}
+        left = {p: {at: start for at, start in starts.items() if at > watermark_ms} for p, starts in self._starts.items()}
+        self._starts = {p: starts for p, starts in left.items() if starts}
 
     def position(self, ends: Ends, watermark_ms: int, newest_ms: int | None) -> WindowPosition:
         """Return where the stream stands.
@@ -238,20 +243,24 @@ class OpenRanges:
             watermark_ms: With which the newest batch was run.
             newest_ms: The latest event time so far.
         """
-        horizon = {p: min((one.start for one in self._ranges.get(p, ())), default=end) for p, end in ends.items()}
-        until = {p: max(one.open_until_ms for one in ranges) for p, ranges in self._ranges.items()}
+        horizon = {p: min(self._starts.get(p, {}).values(), default=end) for p, end in ends.items()}
+        until = {p: max(starts) for p, starts in self._starts.items()}
         return WindowPosition(ends=ends, watermark_ms=watermark_ms, newest_ms=newest_ms, horizon=horizon, open_until_ms=until)
 
 
-def _bounded(ranges: Sequence[ReadRange]) -> tuple[ReadRange, ...]:
-    """Return ranges of which only so many are told apart: neighbours become one, which closes when both have.
+def _coarser(starts: Mapping[int, int]) -> dict[int, int]:
+    """Return fewer times, each a little later than those for which it stands.
 
-    All pairs at once: were it the oldest ones alone, the horizon would never move while batches are shorter than windows.
+    They lie on a grid whose step is a power of two: a time that is on it already stays, however often this is done, so that
+    each closes late by a small part of the span and not ever later.
     """
-    if len(ranges) <= _MOST_RANGES:
-        return tuple(ranges)
-    pairs = [ranges[at : at + 2] for at in range(0, len(ranges), 2)]
-    return tuple(ReadRange(pair[0].start, max(one.open_until_ms for one in pair)) for pair in pairs)
+    last = max(starts)
+    step = 1 << max((last - min(starts)) // (_MOST_TIMES // 4), 1).bit_length()
+    found: dict[int, int] = {}
+    for until, start in starts.items():
+        at = min(-(-until // step) * step, last)
+        found[at] = min(start, found.get(at, start))
+    return found
 
 
 def latest_of(times_ms: Iterable[int | None]) -> int | None:

@@ -222,9 +222,10 @@ def window_id(spec: PipelineSpec, output: DataFrame) -> str:
         [(one.name(), one.dataType().catalogString()) for one in items_of(aggregate.child().output())],
         state.event_time,
         state.max_ahead_ms,
-        spec.value.model_dump(mode="json"),
-        None if spec.key is None else spec.key.model_dump(mode="json"),
-        [one.model_dump(mode="json") for one in spec.headers],
+        # Without defaults: a field that a later version adds makes no other aggregation.
+        spec.value.model_dump(mode="json", exclude_defaults=True),
+        None if spec.key is None else spec.key.model_dump(mode="json", exclude_defaults=True),
+        [one.model_dump(mode="json", exclude_defaults=True) for one in spec.headers],
         spec.null_values,
     ]
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]

@@ -21,6 +21,7 @@ from lakebound.landing.missed_window import MissedWindow
 from lakebound.ledger.windows import ReadRange
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import PROBLEM, Decoder, good_columns, is_bad, is_skipped
+from lakebound_spark.batch.lanes import collect
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
@@ -119,21 +120,21 @@ def _seen(decoded: DataFrame, spec: PipelineSpec) -> pa.Table:
     assert spec.state is not None
     event = F.col("_parsed").getField(spec.state.event_time)
     place = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
-    found: pa.Table = decoded.select(
+    found = decoded.select(
         *place,
         F.col(_OWN).alias("problem"),
         (is_bad() & F.col(_OWN).isNull()).alias("bad"),
         is_skipped().alias("skipped"),
         F.when(F.col(PROBLEM).isNull(), F.unix_millis(event)).alias("event_ms"),
         F.unix_millis(F.col(f"{KAFKA_COLUMN}.timestamp")).alias("sent_ms"),
-    ).toArrow()
-    return found
+    )
+    return collect(found)
 
 
 def _of_each_record(windows: DataFrame, watermark_ms: int) -> pa.Table:
     start, end = F.unix_millis(F.col(f"{WINDOW}.start") + F.expr(UP)), end_ms_of(F.col(WINDOW))
     keys = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
-    found: pa.Table = (
+    found = (
         windows.select(*keys, start.alias("start_ms"), end.alias("end_ms"))
         .groupBy(*KEY_FIELDS)
         .agg(
@@ -143,9 +144,8 @@ def _of_each_record(windows: DataFrame, watermark_ms: int) -> pa.Table:
             F.min("end_ms").alias("first_end_ms"),
             F.max("end_ms").alias("end_ms"),
         )
-        .toArrow()
     )
-    return found
+    return collect(found)
 
 
 def _judged(seen: pa.Table, windows: pa.Table, watermark_ms: int) -> WindowRecords:

@@ -144,7 +144,9 @@ class _Comparison:
             raise NotComparedError("the topic was deleted and created again since")
         assert state is not None
         if state.id != self._planned.window_id:
-            raise NotComparedError("the transform on disk makes other windows than those that landed")
+            raise NotComparedError(
+                "the aggregation on disk (transform, max_ahead, null_values or how records are read) did not make the rows"
+            )
         first = {partition: intervals[0][0] for partition, intervals in covered.partitions.items() if intervals}
         told = (found.entry.windows for found in open_table(rows.spec, rows.places).entries())
         which = closed_windows(first, [state, *(one for one in told if one is not None)], self._facts.earliest)

@@ -95,6 +95,7 @@ class WindowLander:
         self._serial = 0
         self._before = self._after = WindowPosition(ends={})
         self._ranges = OpenRanges(self._after)
+        self._in_doubt = False
 
     def begin(self, windows: WindowStart, start: NextOffsets) -> None:
         """Take over what the ledgers say, before a query.
@@ -106,6 +107,7 @@ class WindowLander:
         self._start, self._repeated, self._serial = start, windows.repeated, windows.serial
         self._before = self._after = windows.position
         self._ranges = OpenRanges(windows.position)
+        self._in_doubt = False
 
     @property
     def position(self) -> WindowPosition:
@@ -152,7 +154,13 @@ class WindowLander:
         return report
 
     def flush(self, older_than_seconds: float = 0.0) -> None:
-        """Commit how far the stream has got, where nothing was landed since, so that a start reads less again."""
+        """Commit how far the stream has got, where nothing was landed since, so that a start reads less again.
+
+        After a commit that failed nothing is: some tables lack the rows of that batch, and an entry behind it would say that
+        they have them.
+        """
+        if self._in_doubt:
+            return
         oldest = min((target.last_entry_at for target in self._targets), default=0.0)
         if not any(count(target.pending) for target in self._targets) or time.monotonic() - oldest < older_than_seconds:
             return
@@ -170,12 +178,8 @@ class WindowLander:
         """Evaluate the batch's rows, all of them and once, into files of the tables that lack the batch."""
         how = self._assembly.how
         with report.timed("windows"):
-            try:
-                with self._naming_values(batch):
-                    rows = collect(batch.rows)
-            except ResultTooLargeError:
-                reason = "they are more than spark.driver.maxResultSize; use smaller windows or fewer keys"
-                raise WindowRowsError(self._spec.pipeline, reason) from None
+            with self._within_the_driver("they"), self._naming_values(batch):
+                rows = collect(batch.rows)
         if not how.check.holds(rows):
             raise WindowRowsError(self._spec.pipeline, "a value is none that a table takes, such as a date after the year 9999")
         with report.timed("driver_lane"):
@@ -187,10 +191,22 @@ class WindowLander:
             return None
         with report.timed("records"):
             planned = self._assembly.planned
-            with self._naming_values(batch):
+            with self._within_the_driver("what is known of each of its records"), self._naming_values(batch):
                 return judge_records(
                     batch.records.frame, self._spec, self._assembly.decoder, planned.function, self._after.watermark_ms
                 )
+
+    @contextmanager
+    def _within_the_driver(self, what: str) -> Iterator[None]:
+        """Turn more than the driver takes into a refusal: each start would find the same batch, unless batches are smaller."""
+        try:
+            yield
+        except ResultTooLargeError:
+            reason = (
+                f"{what} take more than the 128 MiB that the driver takes of a batch; lower limits.max_records_per_batch. Rows "
+                f"of one window land in one batch whatever its size: use smaller windows or fewer keys"
+            )
+            raise WindowRowsError(self._spec.pipeline, reason) from None
 
     @contextmanager
     def _naming_values(self, batch: WindowBatch) -> Iterator[None]:
@@ -216,6 +232,8 @@ class WindowLander:
         return self._ranges.position(dict(batch.ends), batch.watermark_ms, newest)
 
     def _next_state(self, counts: Counts) -> WindowState:
+        """Return what the next commits say; until all of them have succeeded, the tables may be one batch apart."""
+        self._in_doubt = True
         self._serial += 1
         own = counts.plus(self._targets[0].pending_counts)
         known = WindowCounts(read=own.read, filtered=own.filtered, landed=own.landed, quarantined=own.quarantined)
@@ -244,7 +262,8 @@ class WindowLander:
             return
         with report.timed("quarantine"):
             decoder = self._assembly.decoder.refusing(read.refused) if read.refused.num_rows else self._assembly.decoder
-            rows = collect(quarantine_columns(decoder.decode(batch.records.frame)))
+            with self._within_the_driver("its late and bad records"):
+                rows = collect(quarantine_columns(decoder.decode(batch.records.frame)))
             if rows.num_rows != read.quarantine_rows:
                 reason = (
                     f"{read.quarantine_rows} records are bad or late, and {rows.num_rows} were found when they were read again"
@@ -281,7 +300,7 @@ class WindowLander:
         errors = [error for future in futures if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
-        self._repeated = None
+        self._repeated, self._in_doubt = None, False
 
 
 def _serial_of(target: Target) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -50,10 +52,12 @@ def redo(
     city: str,
     read: tuple[int, int] | None = None,
     looks_again: bool = False,
+    stored: Future[None] | None = None,
 ) -> Committed:
     opened = open_table(table, world.at)
     view = opened.read_ledger()
     files = write_data_files(made(start, end, city), opened.layout(), f"redo-{new_commit_id()}")
+    files = [replace(file, stored=stored) for file in files]
     draft = Entry(
         kind="redo",
         pipeline=PIPELINE,
@@ -106,6 +110,27 @@ def test_no_row_leaves_of_which_no_record_was_read(world: World) -> None:
         with pytest.raises(RowsWithoutRecordError, match=r"1 rows .* orders/0@9"):
             redo(world, table, 4, 10, "redone", read=(4, 9))
         assert shown(world, table) == before
+
+
+def test_nothing_is_committed_before_its_files_are_in_their_object_store(world: World) -> None:
+    """They are uploaded while the rows of the next ones are made; an upload may take its time, or fail."""
+    world.land(0, 10)
+    for table in world.spec.tables:
+        before = shown(world, table)
+        failed = Future[None]()
+        failed.set_exception(OSError("the store is away"))
+        with pytest.raises(OSError, match="the store is away"):
+            redo(world, table, 3, 7, "redone", stored=failed)
+        assert shown(world, table) == before
+        slow = Future[None]()
+        with ThreadPoolExecutor(1) as pool:
+            redone = pool.submit(redo, world, table, 3, 7, "redone", stored=slow)
+            with pytest.raises(TimeoutError):
+                redone.result(0.5)
+            assert shown(world, table) == before
+            slow.set_result(None)
+            redone.result(60)
+        assert shown(world, table) == before | dict.fromkeys(range(3, 7), "redone")
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, world: World, table: TableSpec, work: Callable[[], object]) -> list[bool]:

@@ -246,7 +246,7 @@ def test_a_column_of_numbers_never_has_times_of_two_units(where: str) -> None:
                 assert not refused
                 continue
             assert [*refused] == [12] and found.reader == first
-            assert f"counts {newer}, and its column has {older} of an older version" in refused[12]
+            assert f"is in {newer}, but the column has values in {older} from an older version" in refused[12]
             assert refused[12].startswith("at")
     assert tried == 9
 
@@ -265,5 +265,5 @@ def test_two_topics_never_give_a_column_of_numbers_times_of_two_units() -> None:
     both = {"a-value": [Version(1, (1,), micros)], "b-value": [Version(1, (2,), micros), Version(2, (3,), nanos)]}
     found = schemas_of_subjects(both, None, {}, {}, wanted=NUMBER)
     assert found.known is not None and [*dict(found.known.refused)] == [3]
-    with pytest.raises(UnreadableSchemaError, match="counts nanos, and its column has micros"):
+    with pytest.raises(UnreadableSchemaError, match="is in nanos, but the column has values in micros"):
         schemas_of_subjects({**both, "b-value": [Version(1, (3,), nanos)]}, None, {}, {}, wanted=NUMBER)

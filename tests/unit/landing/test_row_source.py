@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakebound.formats.schemas import SchemaText
 from lakebound.landing.row_source import checked_out, row_source
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.transform_files import transform_files
@@ -56,13 +57,13 @@ def test_modules_that_the_transform_imports_belong_to_it(apps: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_change_of_a_module_is_another_source_where_rows_are_made_by_it(apps: Path, name: str) -> None:
-    before = row_source(spec(), apps).hash
+    before = row_source(spec(), apps, {}).hash
     (apps / name).write_text(FILES[name] + "# changed")
-    assert (row_source(spec(), apps).hash != before) == (name in IMPORTED)
+    assert (row_source(spec(), apps, {}).hash != before) == (name in IMPORTED)
 
 
 def test_fields_that_say_where_and_when_rows_go_are_none_of_the_source(apps: Path) -> None:
-    before = row_source(spec(), apps).hash
+    before = row_source(spec(), apps, {}).hash
     same: list[dict[str, Any]] = [
         {"freshness": "250ms"},
         {"description": "x"},
@@ -74,8 +75,14 @@ def test_fields_that_say_where_and_when_rows_go_are_none_of_the_source(apps: Pat
         {"transform": "transforms.orders.other"},
         {"key": {"format": "string"}},
     ]
-    assert {row_source(spec(**one), apps).hash for one in same} == {before}
-    assert len({before} | {row_source(spec(**one), apps).hash for one in others}) == 1 + len(others)
+    assert {row_source(spec(**one), apps, {}).hash for one in same} == {before}
+    assert len({before} | {row_source(spec(**one), apps, {}).hash for one in others}) == 1 + len(others)
+
+
+def test_a_schema_file_that_says_something_else_is_another_source(apps: Path) -> None:
+    texts = ['"long"', ' "long" ', '"string"']
+    plain, laid_out, other = (row_source(spec(), apps, {"value": SchemaText("avro", text)}).hash for text in texts)
+    assert plain == laid_out != other and plain != row_source(spec(), apps, {"key": SchemaText("avro", texts[0])}).hash
 
 
 def test_the_commit_is_that_of_the_checkout_and_git_is_not_run(apps: Path, tmp_path: Path) -> None:
@@ -90,7 +97,7 @@ def test_the_commit_is_that_of_the_checkout_and_git_is_not_run(apps: Path, tmp_p
     git("add", "-A")
     git("commit", "-q", "-m", "first")
     commit = git("rev-parse", "HEAD")
-    assert checked_out(apps) == commit and row_source(spec(), apps).revision == commit[:12]
+    assert checked_out(apps) == commit and row_source(spec(), apps, {}).revision == commit[:12]
     git("pack-refs", "--all")
     assert checked_out(apps) == commit
     git("worktree", "add", "-q", "-b", "more", str(tmp_path / "more"))

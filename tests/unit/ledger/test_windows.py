@@ -113,7 +113,7 @@ def test_the_next_watermark_never_goes_back() -> None:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("most", [4, 256])
 def test_the_horizon_keeps_every_record_of_an_open_window(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_MOST_RANGES", most)
+    monkeypatch.setattr(ledger, "_MOST_TIMES", most)
     rng, ranges, records, watermark_ms, moved = random.Random(seed), OpenRanges(AT[0]), dict[int, int](), 0, 0
     position = WindowPosition(ends={0: 0})
     for batch in range(60):
@@ -132,3 +132,18 @@ def test_the_horizon_keeps_every_record_of_an_open_window(seed: int, most: int, 
             ranges = OpenRanges(position)  # a start
         watermark_ms = max(watermark_ms, batch * 10 - 30)
     assert moved > 10, "the horizon stays where it is"
+
+
+@pytest.mark.parametrize("watermark", [300, 1_100, 2_000])
+@pytest.mark.parametrize("restarts", [0, 4_500])
+def test_the_horizon_moves_however_many_batches_a_watermark_is_long(watermark: int, restarts: int) -> None:
+    """A record each second, a batch for each, windows of a minute: what is open is a minute and the watermark."""
+    ranges, window = OpenRanges(WindowPosition(ends={0: 0}, horizon={0: 0})), 60
+    for batch in range(1, 8_000):
+        ranges.read({0: ReadRange(batch - 1, (batch // window + 1) * window + batch % 7)})
+        ranges.close(max(batch - watermark, 0))
+        position = ranges.position({0: batch}, max(batch - watermark, 0), batch)
+        if restarts and batch % restarts == 0:
+            ranges = OpenRanges(position)  # It knows one time for all, and so closes them late once.
+        if batch > 2 * watermark and (not restarts or batch % restarts > watermark + 2 * window or batch < restarts):
+            assert batch - position.horizon[0] <= 1.1 * (window + 7 + watermark), batch

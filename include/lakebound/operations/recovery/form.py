@@ -8,6 +8,7 @@ from lakebound.control.incidents import Incident
 from lakebound.errors import LakeboundError
 from lakebound.frozen import FrozenRecord
 from lakebound.landing.row_source import row_source
+from lakebound.landing.schema_files import read_schema_files
 from lakebound.ledger.sources import UNKNOWN, Source
 from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import RepairAction, RepairPlan, RequestedRepair
@@ -90,7 +91,8 @@ def plan_repair(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms
     """
     action = _settled_action(form)
     if action in REWINDS:
-        request = form.request(now_ms, row_source(spec, settings.apps))
+        source = row_source(spec, settings.apps, read_schema_files(spec, settings))
+        request = form.request(now_ms, source)
         return make_plan(spec, places_of(settings, spec.warehouse), request).plan
     return plan_recovery(spec, settings, action)
 

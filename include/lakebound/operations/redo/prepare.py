@@ -8,6 +8,7 @@ from functools import reduce
 
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.row_source import row_source
+from lakebound.landing.schema_files import read_schema_files
 from lakebound.ledger.entry import Entry, Offsets
 from lakebound.ledger.erased import ErasedRows
 from lakebound.ledger.topics import TopicFacts
@@ -71,7 +72,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     erased = reduce(ErasedRows.plus, (read_erased(tables[name], entry) for name, entry in entries.items()), ErasedRows())
     coverages = {name: entry.coverage for name, entry in entries.items()}
     plan = make_plan(spec.pipeline, _asked(spec, entries, (broker, topics), wanted), coverages, topics, erased.records)
-    code = row_source(spec, settings.apps).hash
+    code = row_source(spec, settings.apps, read_schema_files(spec, settings)).hash
     found = plan.model_copy(
         update={
             "source": code,

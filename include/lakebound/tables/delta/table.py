@@ -14,6 +14,7 @@ from lakebound.durable import make_folder, sync_new
 from lakebound.errors import BadEntryError, CommitRefusedError, NoLedgerError, TableMismatchError, TableRestoredError
 from lakebound.ledger.entry import Entry
 from lakebound.spec.table import PartitionField, TableSpec
+from lakebound.tables.datafiles import wait_stored
 from lakebound.tables.delta.append import Append, append_text, commit_properties
 from lakebound.tables.delta.checkpoints import list_log
 from lakebound.tables.delta.draft import NO_HOOKS, draft_commit, draft_table, write_checkpoint
@@ -246,6 +247,7 @@ class DeltaLakeTable:
             check_may(self._spec.id, self._shape, "append")
             self._check_fit(new, always=True)
         files = [*copies, *new]
+        wait_stored(files)
         if self._table().version() != self._tip.version:
             raise CommitRefusedError(self._spec.id, "its ledger was not read since its last commit")
         live = {str(row["path"]) for row in _active_files(self._table()).select(["path"]).to_pylist()}

@@ -288,6 +288,7 @@ class IcebergTable:
         if any(file.spec_id not in (None, handle.metadata.default_spec_id) for file in new):
             raise FilesOutdatedError(self._spec.id, "the partitioning")
         files = [*copies, *new]
+        wait_stored(files)
         properties, paths = {ENTRY_KEY: encode(entry)}, [one.name for one in removed]
         known, operation = KnownManifests(), Operation.OVERWRITE
         try:
