@@ -153,6 +153,7 @@ def _run(spec: PipelineSpec, settings: Settings, plan: RedoPlan) -> ReplayResult
         "wanted": plan.redone,
         "replaces": {share.table: share.replaces for share in plan.tables},
         "plan": plan.hash,
+        "apps": str(settings.apps),
         "held_since": desired.since if desired.state == "held" else None,
     }
     orders = backfill_orders(RedoOrders, spec, settings, app_id, **approved)

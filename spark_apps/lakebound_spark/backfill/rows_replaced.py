@@ -76,6 +76,7 @@ class RowsReplaced:
         """Return the tables, ready for the first piece; no repair and no other redo runs until they are closed."""
         with ExitStack() as stack:
             stack.enter_context(locked(self.orders.control.repair, _ANOTHER_REPAIR_SECONDS))
+            self.orders.check_code()
             tables = RedoneTables(self.orders, session, check_wanted)
             tables.on_close = stack.pop_all()
         return tables
@@ -109,6 +110,7 @@ class RedoneTables(CoveredTables):
 
     def _look(self, piece: Offsets) -> Offsets:
         """Read all ledgers and return what of a piece any table has still to make anew."""
+        self._redo.check_code()
         targets = [target for target in self._targets if isinstance(target, RedoneTarget)]
         for target in targets:
             target.piece = piece

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from lakebound.landing.row_source import row_source
 from lakebound.ledger.entry import Offsets
+from lakebound.operations.redo.replacing import RedoOvertakenError
 from lakebound.operations.replay.orders import ReplayOrders
 
 APPLICATION = "redo.py"
@@ -16,8 +20,19 @@ class RedoOrders(ReplayOrders):
         plan: Hash of the plan that was approved; the entries name it.
         held_since: Since when the pipeline was held when the plan was applied, in epoch seconds: the redo lands under this
             hold, and one that comes later ends it. None: it was not held.
+        apps: Folder with the modules of transforms; "" where nobody looks at them.
     """
 
     replaces: dict[str, Offsets]
     plan: str
     held_since: float | None = None
+    apps: str = ""
+
+    def check_code(self) -> None:
+        """Check that rows are still made by what the plan names: a deploy may have come while the redo waited for its turn.
+
+        Raises:
+            RedoOvertakenError: They are not.
+        """
+        if self.apps and row_source(self.spec, Path(self.apps), self.schema_files).hash != self.source.hash:
+            raise RedoOvertakenError(self.spec.tables[0].id, "what makes its rows was changed")

@@ -80,6 +80,8 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
     """
     files = erasable(table)
     files.check_may_erase()
+    if view.entry is not None:  # On the very ledger on which it is committed: another machine does not see the lock.
+        check_as_planned(table, view.entry, new.draft.redoes)
     spans = spans_of(new.draft.redoes)
     hits = find_rows(files, spans)
     _check_read(table.spec.id, hits, new.read)
