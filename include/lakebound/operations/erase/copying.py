@@ -47,12 +47,29 @@ def find_hits(table: ErasesRows, rows: ErasedRows) -> list[Hit]:
     Raises:
         RowsNotInFilesError: One of them cannot be replaced.
     """
+    return files_with(
+        table, lambda held: any(_may_hold(held, part) for part in rows.parts), lambda kafka: are_among(kafka, rows)
+    )
+
+
+def files_with(table: ErasesRows, may_hold: Callable[[FileRange], bool], go: Goes, version: str | None = None) -> list[Hit]:
+    """Return the files of a table that hold rows which are to go.
+
+    Args:
+        table: The table.
+        may_hold: Says by its statistics whether a file may hold any; others are not read.
+        go: Says which rows go.
+        version: Of which version; None: as of its last ``read_ledger``.
+
+    Raises:
+        RowsNotInFilesError: One of them cannot be replaced.
+    """
     found = []
-    for file in table.live_data_files():
-        if not any(_may_hold(file.range, part) for part in rows.parts):
+    for file in table.live_data_files(version):
+        if not may_hold(file.range):
             continue
         kafka = read_origins(file)
-        going = kafka.filter(pa.array(are_among(kafka, rows)))
+        going = kafka.filter(pa.array(go(kafka)))
         if going.num_rows:
             found.append(Hit(file, going, kafka.num_rows - going.num_rows))
     check_replaceable(table.spec.id, [hit.file for hit in found])

@@ -14,7 +14,7 @@ from lakebound.inspection.proof.history import spans_of
 from lakebound.ledger.entry import Offsets
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.topics import TopicIdPartition
-from lakebound.operations.erase.copying import Hit, check_replaceable, overlaps, read_origins
+from lakebound.operations.erase.copying import Hit, files_with, overlaps
 from lakebound.tables.erasing import ErasesRows
 from lakebound.tables.reconstruction import FileRange
 
@@ -59,30 +59,21 @@ def find_rows(table: ErasesRows, spans: Mapping[TopicIdPartition, Intervals], ve
     Raises:
         RowsNotInFilesError: One of the files cannot be replaced.
     """
-    hits = []
-    for file in table.live_data_files(version):
-        if not any(_may_hold(file.range, partition, intervals) for (_, _, partition), intervals in spans.items()):
-            continue
-        kafka = read_origins(file)
-        going = kafka.filter(pa.array(rows_among(kafka, spans)))
-        if going.num_rows:
-            hits.append(Hit(file, going, kafka.num_rows - going.num_rows))
-    check_replaceable(table.spec.id, [hit.file for hit in hits])
-    return hits
+    return files_with(
+        table,
+        lambda held: any(_may_hold(held, partition, intervals) for (_, _, partition), intervals in spans.items()),
+        lambda kafka: rows_among(kafka, spans),
+        version,
+    )
 
 
-def count_rows(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> int:
-    """Return how many rows are of the offsets. Pure.
+def rows_among(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> npt.NDArray[np.bool_]:
+    """Return which rows are of the offsets. Pure.
 
     Args:
         kafka: Where rows are from, as ``Table.scan_kafka`` gives it.
         spans: Merged intervals, each with at least one offset.
     """
-    return int(np.count_nonzero(rows_among(kafka, spans)))
-
-
-def rows_among(kafka: pa.Table, spans: Mapping[TopicIdPartition, Intervals]) -> npt.NDArray[np.bool_]:
-    """Return which rows are of the offsets; see ``count_rows``."""
     found = np.zeros(kafka.num_rows, dtype=bool)
     offsets = pc.fill_null(kafka["offset"], -1).to_numpy()
     for (topic, topic_id, partition), intervals in spans.items():
