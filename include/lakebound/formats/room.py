@@ -19,6 +19,9 @@ LEAST_BYTES = 32 << 20
 """That each record may take."""
 PER_BYTE = 100
 """Bytes that a longer record may take for each of its own."""
+_PIECE_RECORDS = 4096
+"""Of 80 bytes each: what is read of them stays in the processor's cache."""
+_PIECE_BYTES = 16 << 20
 MOST_AT_ONCE_BYTES = 1 << 30
 """That the columns of all records may take that are decoded at once."""
 VALUE_BYTES = 8
@@ -146,6 +149,33 @@ def in_parts(count: int, decode: Callable[[range], Made]) -> Iterator[Made]:
             waiting += [range(middle, places.stop), range(places.start, middle)]
             continue
         yield made
+
+
+def decoded_in_pieces(payloads: Sequence[bytes], decode: Callable[[Sequence[bytes]], Decoded], columns: pa.Schema) -> Decoded:
+    """Return what becomes of payloads, of so many at a time that what is read of them stays in the processor's cache.
+
+    Args:
+        payloads: Of records.
+        decode: As for ``decoded_in_room``.
+        columns: What it makes.
+
+    Raises:
+        MemoryError: As of ``decoded_in_room``.
+        TooMuchAtOnceError: They take too much together.
+    """
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    return joined((decoded_in_room(payloads[one], decode, columns) for one in _pieces(lengths)), columns)
+
+
+def _pieces(lengths: Numbers) -> Iterator[slice]:
+    """Yield which payloads are decoded together: number and bytes are bounded; a longer one is a piece of its own."""
+    ends = np.cumsum(lengths)
+    first = before = 0
+    while first < len(ends):
+        last = min(first + _PIECE_RECORDS, int(np.searchsorted(ends, before + _PIECE_BYTES, side="right")))
+        last = max(last, first + 1)
+        yield slice(first, last)
+        first, before = last, int(ends[last - 1])
 
 
 def joined(decoded: Iterable[Decoded], columns: pa.Schema) -> Decoded:

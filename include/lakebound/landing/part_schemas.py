@@ -261,17 +261,17 @@ class PartSchemas:
 
     def _all_versions(self) -> dict[str, list[Version]]:
         """Return the versions of the subjects, each with all names that records have for it."""
-        return {subject: [*map(self._told, versions)] for subject, versions in self._versions.items()}
+        listed = self._prints() if self._further_names else {}
+        return {subject: [self._told(one, listed) for one in versions] for subject, versions in self._versions.items()}
 
-    def _told(self, version: Version) -> Version:
+    def _told(self, version: Version, listed: Collection[SchemaId]) -> Version:
         """Return a version with all names that records have for it; one of another format is not read."""
         schema, kind = version.schema, self.source.format
         if schema is None:
             return version
         if schema.kind != kind and version.problem is None:
             version = replace(version, problem=f"it is a schema of {schema.kind}, and the pipeline says `format: {kind}`")
-        prints = self._prints() if schema.fingerprint in self._further_names else {}
-        further = [one for one in self._further_names.get(schema.fingerprint, ()) if one not in prints]
+        further = [one for one in self._further_names.get(schema.fingerprint, ()) if one not in listed]
         return replace(version, ids=tuple(dict.fromkeys((*version.ids, *further)))) if further else version
 
     def newest(self) -> list[Newest]:

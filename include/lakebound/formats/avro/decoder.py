@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,8 @@ from lakebound.formats.avro.shape import Part
 from lakebound.formats.avro.single import Found, SingleReader, write_down
 from lakebound.formats.avro.tape import Numbers, Tape
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem
-from lakebound.formats.room import Room, TooLargeError, decoded_in_room, joined
+from lakebound.formats.room import Room, TooLargeError, decoded_in_pieces
 
-_MOST_AT_ONCE = 4096
-"""Records: of 80 bytes what is read of them stays in the processor's cache."""
-_MOST_BYTES_AT_ONCE = 16 << 20
 _FEW = 20
 """Records that are read faster by themselves."""
 _BEHIND = b"\0" * (1 + ZEROS)
@@ -46,10 +43,7 @@ class AvroDecoder:
         Raises:
             TooMuchAtOnceError: They take too much together.
         """
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        spans = _pieces(lengths)
-        pieces = (decoded_in_room(payloads[first:last], self._decoded, self._columns) for first, last in spans)
-        return joined(pieces, self._columns)
+        return decoded_in_pieces(payloads, self._decoded, self._columns)
 
     def _decoded(self, payloads: Sequence[bytes]) -> Decoded:
         """Return what becomes of a piece of the payloads.
@@ -116,14 +110,3 @@ def _kept(arrays: Sequence[pa.Array], places: Numbers, usable: Chosen) -> Sequen
     rows = np.flatnonzero(usable)
     taken = pa.array(rows if in_order else rows[np.argsort(places[rows])])
     return [array.take(taken) for array in arrays]
-
-
-def _pieces(lengths: Numbers) -> Iterator[tuple[int, int]]:
-    """Cut payloads so that number and bytes of a piece are bounded; a longer one is a piece of its own."""
-    ends = np.cumsum(lengths)
-    first = before = 0
-    while first < len(lengths):
-        last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
-        last = max(last, first + 1)
-        yield first, last
-        first, before = last, int(ends[last - 1])

@@ -28,6 +28,8 @@ def may_be_wide(value: bytes, widest: int) -> bool:
 
 def may_be_much(values: Sequence[bytes | None], widest: int) -> bool:
     """Whether records may take more together than what is decoded at once: as if all objects and nulls were the widest item."""
+    if not widest:
+        return False
     held = [value for value in values if value is not None]
     if len(held) < 2 or widest * sum(map(len, held)) <= room.MOST_AT_ONCE_BYTES:
         return False

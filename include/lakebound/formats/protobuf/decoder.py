@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from lakebound.formats.protobuf.fields import Spans
 from lakebound.formats.protobuf.level import Batch, Level
 from lakebound.formats.protobuf.plan import Plan
 from lakebound.formats.protobuf.records import Indexes, indexes_of, messages_at, read_indexes, written
-from lakebound.formats.room import Room, decoded_in_room, joined
+from lakebound.formats.room import Room, decoded_in_pieces
 
 NO_INDEXES = "no_message_indexes"
 """Reason of a record whose bytes do not say which message it is."""
@@ -23,9 +23,6 @@ OTHER_MESSAGE = "other_message"
 """Reason of a record that is another message than the one that is read."""
 MISSING_FIELD = "missing_field"
 """Reason of a record without a field that is required."""
-_MOST_AT_ONCE = 4096
-"""Records: what is read of them stays in the processor's cache."""
-_MOST_BYTES_AT_ONCE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,7 @@ class ProtobufDecoder:
         Raises:
             TooMuchAtOnceError: They take too much together.
         """
-        columns = self._schema()
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        return joined((decoded_in_room(payloads[one], self._piece, columns) for one in _pieces(lengths)), columns)
+        return decoded_in_pieces(payloads, self._piece, self._schema())
 
     def _schema(self) -> pa.Schema:
         """Return the columns: as no payloads make them."""
@@ -136,14 +131,3 @@ class ProtobufDecoder:
             else:
                 starts[at] += found
         return np.flatnonzero(~np.isin(np.arange(len(payloads)), [*batch.wrong])) if batch.wrong else np.arange(len(payloads))
-
-
-def _pieces(lengths: Numbers) -> Iterator[slice]:
-    """Yield which payloads are read together, by their lengths: number and bytes are bounded."""
-    ends = np.cumsum(lengths)
-    first = before = 0
-    while first < len(ends):
-        last = min(first + _MOST_AT_ONCE, int(np.searchsorted(ends, before + _MOST_BYTES_AT_ONCE, side="right")))
-        last = max(last, first + 1)
-        yield slice(first, last)
-        first, before = last, int(ends[last - 1])
