@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records, ValueDecoder
 from lakebound.formats.headers import HeadersFormat
 from lakebound.formats.kinds import SchemaFormat, ValueFormat
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 
 KEY = "key"
 """With it begins the detail of a problem of a key."""

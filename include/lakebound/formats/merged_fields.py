@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 
 
 def merged(versions: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:

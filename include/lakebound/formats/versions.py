@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.merged_fields import merged
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
-from lakebound.same_names import as_compared
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from lakebound.control.schemas_in_use import (
     VersionInUse,
 )
 from lakebound.formats.kinds import schema_reader
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import SchemaId, UnreadableSchemaError
 from lakebound.formats.versions import RecordName, Version, record_of
-from lakebound.same_names import as_compared
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.schema_source import SchemaSourceSpec
 from lakebound.tables.type_names import type_name

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*')|([A-Za-z_0-9]+)|([<>(),:])|(\S))")
 KNOWN_TYPES = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.ddl import UnclearDdlError, read_columns
 from lakebound.spec.key import DEFAULT_COLUMN, JsonKeySpec, KeySpec, PlainKeySpec, SchemaKeySpec
 from lakebound.spec.value import BytesValueSpec, PlainValueSpec, SchemaValueSpec, ValueSpec

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.pipeline import KAFKA_COLUMN, SchemaEvolution
 from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.renames import likely_renames, question

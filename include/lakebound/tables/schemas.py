@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakebound.errors import TableMismatchError
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.table import PartitionField
 from lakebound.tables.format_rules import FormatRules, rules_of
 from lakebound.tables.type_names import type_name

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.input_columns import VALUE_COLUMN
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.tombstones import ROW

@@ -11,8 +11,8 @@ from lakebound.formats.composed import ComposedFormat
 from lakebound.formats.headers import HeaderColumn, HeadersFormat
 from lakebound.formats.json_schema.schema_reader import columns_of
 from lakebound.formats.kinds import JsonFormat
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import SchemaText, UnreadableSchemaError
-from lakebound.same_names import as_compared
 from lakebound.spec.ddl import ddl_mistakes
 from lakebound.tables.schemas import unusable_names
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from lakebound.formats.avro import types
 from lakebound.formats.avro.logical import MOST_DIGITS
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import UnreadableSchemaError
-from lakebound.same_names import as_compared
 
 TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 DURATION = pa.struct([pa.field(name, pa.int64()) for name in ("months", "days", "milliseconds")])

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import UnreadableSchemaError
-from lakebound.same_names import as_compared
 
 
 def check_names(fields: Iterable[pa.Field], path: str = "") -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.formats.json_schema.documents import Documents, Place
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import UnreadableSchemaError
-from lakebound.same_names import as_compared
 
 MOST_COLUMNS = 5_000
 """Of a record with all that lies inside of it: a short schema can have billions."""

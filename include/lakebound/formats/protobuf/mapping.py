@@ -11,8 +11,8 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
 from lakebound.formats.protobuf.files import WELL_KNOWN
 from lakebound.formats.protobuf.records import is_entry
+from lakebound.formats.same_names import as_compared
 from lakebound.formats.schemas import UnreadableSchemaError
-from lakebound.same_names import as_compared
 
 MOST_COLUMNS = 5_000
 """Of a record with all that lies inside of it: a short schema can have billions."""

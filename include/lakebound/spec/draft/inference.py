@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from lakebound.formats.contract import Headers
 from lakebound.formats.epoch_units import Unit
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.draft.observation import Seen
 from lakebound.spec.draft.varying_keys import map_values
 from lakebound.spec.draft.wire_format import WireFormat, wire_format_of

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from lakebound.formats.contract import Headers
 from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.draft.inference import ddl_name, infer, is_object
 from lakebound.spec.draft.unknown_fields import in_yaml
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lakebound.formats.same_names import as_compared
 from lakebound.plain_text import visible_text
-from lakebound.same_names import as_compared
 from lakebound.spec.ddl import DdlColumn, DdlType, UnclearDdlError, read_columns
 from lakebound.spec.draft.inference import as_object, ddl_name, proposed_type, unfit_name
 from lakebound.spec.draft.observation import Seen

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from lakebound.same_names import as_compared
+from lakebound.formats.same_names import as_compared
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.format_rules import FormatRules
