@@ -108,7 +108,7 @@ test-generated: install ## Run the unit tests with generated examples that are n
 test-real: class-archive registry-parts ## Run the tests with real tables and processes, a real Airflow, broker and Spark, and two random kills under load
 	@echo "== tests with real parts: tables, processes, Airflow, Kafka, Spark, and random kills under load ('make chaos' makes $(CHAOS_KILLS))"
 	@$(PYTEST_TWICE) -m "airflow or chaos or integration or spark or local" tests/airflow tests/spark tests/chaos tests/integration tests/local \
-	  -n 4 --dist loadgroup --no-loadscope-reorder --durations=10
+	  -n 5 --dist loadgroup --no-loadscope-reorder --durations=10
 
 test-changed: class-archive registry-parts lint ## Run lint and the tests that can reach what changed since a revision (SINCE=HEAD: what is not committed)
 	@tests=$$(python -m tests.support.reached_tests $(SINCE)); \

@@ -6,13 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-from tests.support.shared_parts import WITHOUT_SESSION, SharedParts
+from tests.support.shared_parts import WITH_BOTH_FORMATS, WITHOUT_SESSION, SharedParts
 from xdist.remote import Producer
 
 TESTS = [
     "tests/airflow/test_a.py::test_one",
     "tests/spark/test_a.py::test_one",
+    "tests/spark/test_pauses.py::test_one",
+    "tests/spark/test_z.py::test_one",
+    "tests/spark/test_edits.py::test_one",
+    "tests/spark/test_z.py::test_two",
     "tests/spark/test_standalone.py::test_one",
     "tests/airflow/test_b.py::test_two",
     "tests/chaos/test_c.py::test_one",
@@ -64,16 +67,26 @@ def test_the_last_process_begins_with_what_shares_nothing_and_what_shares_a_part
     assert last and all("/local/" in test for test in last)
     assert others[0][0] == "tests/airflow/test_a.py::test_one", "what takes long begins at once"
     given = [*others, last]
-    for part in ("tests/airflow/", "tests/chaos/test_c.py"):
+    for part in (
+        "tests/airflow/",
+        "tests/chaos/test_c.py",
+        "tests/spark/test_z.py",
+        ("tests/spark/test_pauses.py", "tests/spark/test_edits.py"),
+    ):
         assert len([one for one in given if any(test.startswith(part) for test in one)]) == 1
     assert sorted(test for one in given for test in one) == sorted(TESTS)
 
 
-@pytest.mark.parametrize("file", WITHOUT_SESSION)
-def test_files_without_a_session_use_none(file: str) -> None:
-    text = (Path(__file__).parents[3] / file).read_text(encoding="utf-8")
-    assert "session: SparkSession" not in text and "both_formats" not in text
-    assert "pool: ProcessPoolExecutor" not in text or "def pool(" in text
+def test_each_file_is_where_its_sessions_are() -> None:
+    folder = Path(__file__).parents[3]
+    files = sorted((folder / "tests" / "spark").glob("test_*.py"))
+    assert len(files) > 50 and {*WITHOUT_SESSION, *WITH_BOTH_FORMATS} <= {str(file.relative_to(folder)) for file in files}
+    for file in files:
+        text, name = file.read_text(encoding="utf-8"), str(file.relative_to(folder))
+        has_session = "session: SparkSession" in text
+        has_both_formats = "pool: ProcessPoolExecutor" in text and "def pool(" not in text
+        assert has_both_formats == (name in WITH_BOTH_FORMATS), name
+        assert (has_session or has_both_formats) == (name not in WITHOUT_SESSION), name
 
 
 def test_one_process_runs_all() -> None:
