@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
+from lakebound.cli.backfill import in_foreground
 from lakebound.cli.output import Json, moment, number, print_json, print_rows, printable, say, show
 
 if TYPE_CHECKING:
@@ -125,13 +125,14 @@ def _replay(spec: PipelineSpec, settings: Settings, reason: str | None, *, is_tr
 
 def _run(spec: PipelineSpec, settings: Settings, reasons: tuple[str, ...], *, is_trial: bool) -> ReleaseResult:
     from lakebound.operations.backfill.orders import backfill_orders
+    from lakebound.operations.backfill.running import check_not_held, new_app_id, run_backfill
     from lakebound.operations.release.orders import APPLICATION, ReleaseOrders, ReleaseResult
 
     if not is_trial:
         check_not_held(spec, settings)
     app_id = new_app_id("release", spec.pipeline, BY)
     orders = backfill_orders(ReleaseOrders, spec, settings, app_id, reasons=reasons, is_trial=is_trial)
-    return run_backfill(orders, settings, APPLICATION, ReleaseResult(app_id=app_id))
+    return run_backfill(orders, settings, APPLICATION, ReleaseResult(app_id=app_id), in_foreground("replay"))
 
 
 def _print_result(result: ReleaseResult) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakebound.cli.backfill import new_app_id, run_backfill
+from lakebound.cli.backfill import in_foreground
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 from lakebound.cli.redo_undo import undo_newest
 from lakebound.cli.try_pipeline import print_trial
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lakebound.operations.redo.plan import RedoPlan
     from lakebound.settings import Settings
     from lakebound.spec.pipeline import PipelineSpec
-
-_BY = "lakebound redo"
 
 _BOUND = """earliest, latest, a time (2026-11-20T14:05, UTC, or '10m ago') or offsets ({"topic": {"0": 100}})."""
 
@@ -122,7 +120,14 @@ def _command(plan: RedoPlan, source: str | None) -> str:
 
 
 def _apply(spec: PipelineSpec, settings: Settings, plan: RedoPlan, *, json: bool) -> None:
-    result = _run(spec, settings, plan) if plan.chunks else None
+    from lakebound.control.person import operating_system_user
+    from lakebound.operations.redo.apply import apply_redo
+
+    result: ReplayResult | None = None
+    if plan.chunks:
+        user = operating_system_user()
+        say(f"redo: applying plan {plan.hash}")
+        result = apply_redo(spec, settings, plan, in_foreground("redo"), by=user, asked_by=user).result
     if json:
         print_json({"hash": plan.hash, "result": result.model_dump(mode="json") if result else None})
     elif result is None:
@@ -133,43 +138,3 @@ def _apply(spec: PipelineSpec, settings: Settings, plan: RedoPlan, *, json: bool
         counts = f"read {result.read:,} records: landed {result.landed:,}, filtered {result.filtered:,}"
         show(f"{result.state}: {result.reason}; {counts}, quarantined {result.quarantined:,}")
     raise typer.Exit(0 if result is None or result.state == "completed" else 1)
-
-
-def _run(spec: PipelineSpec, settings: Settings, plan: RedoPlan) -> ReplayResult:
-    from lakebound.control.desired import read_desired
-    from lakebound.control.folder import ControlFolder
-    from lakebound.control.incidents import Decision, record_incident
-    from lakebound.control.person import operating_system_user
-    from lakebound.control.replay_result import ReplayResult
-    from lakebound.ledger.entry import count
-    from lakebound.operations.backfill.orders import backfill_orders
-    from lakebound.operations.redo.orders import APPLICATION, RedoOrders
-
-    control = ControlFolder(settings.home, spec.pipeline)
-    desired = read_desired(control)
-    say(f"redo: applying plan {plan.hash}")
-    app_id = new_app_id("redo", spec.pipeline, _BY)
-    approved = {
-        "wanted": plan.redone,
-        "replaces": {share.table: share.replaces for share in plan.tables},
-        "plan": plan.hash,
-        "apps": str(settings.apps),
-        "held_since": desired.since if desired.state == "held" else None,
-    }
-    orders = backfill_orders(RedoOrders, spec, settings, app_id, **approved)
-    result = run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id), name="redo")
-    user = operating_system_user()
-    record_incident(
-        control,
-        "repair",
-        f"redo of {count(plan.redone):,} offsets with the code on disk",
-        facts={
-            "plan": plan.hash,
-            "source": plan.source,
-            "source_before": list(plan.made_by),
-            "rows": {name: one.rows for name, one in result.tables.items()},
-        },
-        outcome=f"{result.state}: {result.reason}",
-        decision=Decision(asked_by=user, approved_by=user),
-    )
-    return result

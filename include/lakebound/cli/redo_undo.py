@@ -15,10 +15,8 @@ def undo_newest(pipeline: str, apply: str | None, *, json: bool) -> None:
         apply: Hash of the plan that is applied; None: it is shown.
         json: Whether the answer is JSON.
     """
-    from lakebound.control.folder import ControlFolder
-    from lakebound.control.incidents import Decision, record_incident
     from lakebound.control.person import operating_system_user
-    from lakebound.operations.redo.undo import apply_undo
+    from lakebound.operations.redo.apply import apply_undo_of_redo
     from lakebound.operations.redo.undo_facts import prepare_undo
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
@@ -38,12 +36,8 @@ def undo_newest(pipeline: str, apply: str | None, *, json: bool) -> None:
         show("\nAll of it is back already." if plan.is_done else f"\nPlan {plan.hash}. To apply it: {command}")
         return
     say(f"redo: undoing by plan {apply}")
-    rows, user = apply_undo(spec, places, apply), operating_system_user()
-    decision = Decision(asked_by=user, approved_by=user)
-    facts = {"plan": apply, "rows": rows}
-    record_incident(
-        ControlFolder(settings.home, pipeline), "repair", "a redo was undone", facts=facts, outcome="done", decision=decision
-    )
+    user = operating_system_user()
+    rows = apply_undo_of_redo(spec, places, apply, by=user, asked_by=user).facts["rows"]
     if json:
         print_json({"hash": apply, "rows": rows})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakebound.cli.backfill import check_not_held, new_app_id, run_backfill
+from lakebound.cli.backfill import in_foreground
 from lakebound.cli.output import Json, number, print_json, print_rows, say, show
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
     from lakebound.control.person import operating_system_user
     from lakebound.control.replay_result import ReplayResult
     from lakebound.operations.backfill.orders import backfill_orders
+    from lakebound.operations.backfill.running import check_not_held, new_app_id, run_backfill
     from lakebound.operations.replay.alone import take_back_alone
     from lakebound.operations.replay.orders import APPLICATION, ReplayOrders
 
@@ -111,7 +112,7 @@ def _run(spec: PipelineSpec, settings: Settings, plan: ReplayPlan) -> ReplayResu
             say(f"replay: {table}: {offsets:,} offsets without rows were removed from the coverage")
     app_id = new_app_id("replay", spec.pipeline, BY)
     orders = backfill_orders(ReplayOrders, spec, settings, app_id, wanted=plan.wanted)
-    return run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id))
+    return run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id), in_foreground("replay"))
 
 
 def _print_result(result: ReplayResult) -> None:

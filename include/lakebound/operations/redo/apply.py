@@ -1,0 +1,108 @@
+"""Applies an approved plan of a redo, or of undoing one, and records it as an incident; for a command as for a DAG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakebound.control.desired import read_desired
+from lakebound.control.folder import ControlFolder
+from lakebound.control.incidents import Decision, Incident, record_incident
+from lakebound.control.replay_result import ReplayResult
+from lakebound.errors import LakeboundError
+from lakebound.ledger.entry import count
+from lakebound.operations.backfill.orders import backfill_orders
+from lakebound.operations.backfill.running import Follow, new_app_id, run_backfill
+from lakebound.operations.redo.orders import APPLICATION, RedoOrders
+from lakebound.operations.redo.plan import RedoPlan
+from lakebound.operations.redo.undo import apply_undo
+from lakebound.settings import Settings
+from lakebound.spec.pipeline import PipelineSpec
+from lakebound.tables.places import Places
+
+
+class RedoNotCompletedError(LakeboundError):
+    """A redo ended before all of its plan was done."""
+
+    def __init__(self, pipeline: str, result: ReplayResult) -> None:
+        super().__init__(
+            f"pipeline {pipeline!r}: the redo {result.state} after {result.chunks_done} of {result.chunks} batches: "
+            f"{result.reason}. What it has committed stays; the same plan does the rest"
+        )
+
+
+@dataclass(frozen=True)
+class AppliedRedo:
+    """How a redo ended, and the record of it."""
+
+    result: ReplayResult
+    incident: Incident
+
+
+def apply_redo(
+    spec: PipelineSpec, settings: Settings, plan: RedoPlan, follow: Follow, *, by: str, asked_by: str | None
+) -> AppliedRedo:
+    """Do what the approved plan says, or what is left of it.
+
+    Args:
+        spec: The pipeline.
+        settings: This machine's settings.
+        plan: The plan as it is now; its hash is the one that was approved.
+        follow: Waits for the end of its application.
+        by: Who approved it.
+        asked_by: Who asked for it; None where that is not known.
+
+    Raises:
+        SubmitFailedError: The application cannot be started.
+    """
+    control = ControlFolder(settings.home, spec.pipeline)
+    desired = read_desired(control)
+    app_id = new_app_id("redo", spec.pipeline, f"redo {plan.hash}")
+    approved = {
+        "wanted": plan.redone,
+        "replaces": {share.table: share.replaces for share in plan.tables},
+        "plan": plan.hash,
+        "apps": str(settings.apps),
+        "held_since": desired.since if desired.state == "held" else None,
+    }
+    orders = backfill_orders(RedoOrders, spec, settings, app_id, **approved)
+    result = run_backfill(orders, settings, APPLICATION, ReplayResult(app_id=app_id), follow)
+    incident = record_incident(
+        control,
+        "repair",
+        f"redo of {count(plan.redone):,} offsets with the code on disk",
+        runbook="bad-deploy",
+        facts={
+            "plan": plan.hash,
+            "source": plan.source,
+            "source_before": list(plan.made_by),
+            "rows": {name: one.rows for name, one in result.tables.items()},
+        },
+        outcome=f"{result.state}: {result.reason}",
+        decision=Decision(asked_by=asked_by, approved_by=by),
+    )
+    return AppliedRedo(result, incident)
+
+
+def apply_undo_of_redo(spec: PipelineSpec, places: Places, approved: str, *, by: str, asked_by: str | None) -> Incident:
+    """Bring the rows back that the newest redo replaced, and return the record of it: ``rows`` says how many, per table.
+
+    Args:
+        spec: The pipeline.
+        places: Where its tables and its state are.
+        approved: Hash of the plan.
+        by: Who approved it.
+        asked_by: Who asked for it; None where that is not known.
+
+    Raises:
+        LakeboundError: What ``lakebound.operations.redo.undo.apply_undo`` raises; what was committed stays.
+    """
+    rows = apply_undo(spec, places, approved)
+    return record_incident(
+        ControlFolder(places.home, spec.pipeline, places.state),
+        "repair",
+        "a redo was undone",
+        runbook="bad-deploy",
+        facts={"plan": approved, "rows": rows},
+        outcome="done",
+        decision=Decision(asked_by=asked_by, approved_by=by),
+    )
