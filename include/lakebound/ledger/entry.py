@@ -124,6 +124,10 @@ class Entry(FrozenRecord):
         default=(),
         description="Commits by which others changed rows, until a person acknowledges or a rewind undoes them.",
     )
+    changes_seen: Annotated[int | None, CarriedOn()] = Field(
+        default=None,
+        description="How many commits by others ever changed rows of the state that the table holds, acknowledged or not.",
+    )
     sources: Annotated[tuple[SourceVersion, ...], CarriedOn()] = Field(
         default=(),
         description="Versions of the code that made the rows, oldest first, as far as they are remembered.",

@@ -235,6 +235,8 @@ def _next_entry(table: LandingTarget, view: LedgerView, draft: Entry, own_epoch:
     # That no redo stands any more is said only where one did: whoever reads the entry then has to know what a redo is.
     redo = entry.newest_redo or ("" if view.newest_redo else None)
     entry = entry.model_copy(update={"epoch": own_epoch, "foreign_changes": foreign, "newest_redo": redo})
+    if draft.changes_seen is None:
+        entry = entry.model_copy(update={"changes_seen": view.changes_seen or entry.changes_seen})
     if draft.kind == "reset":
         return entry
     overlap = ledger.count(ledger.common(view.coverage, draft.range))

@@ -106,6 +106,13 @@ class LedgerView:
         return self.entry is not None and self.entry.kind == "carry" and self.entry.carries is None
 
     @property
+    def changes_seen(self) -> int:
+        """How many commits by others ever changed rows of what the table holds, acknowledged or not."""
+        known = {one.version for one in (self.entry.foreign_changes if self.entry else ())}
+        before = (self.entry.changes_seen if self.entry else None) or len(known)
+        return before + sum(one.version not in known for one in self.foreign_changes)
+
+    @property
     def released(self) -> int:
         """How many offsets were released from quarantine so far."""
         return self.entry.released if self.entry else 0

@@ -154,6 +154,10 @@ class RedoneTarget(Target):
     done: Offsets = field(default_factory=dict)
 
     @property
+    def _changes_seen(self) -> int | None:
+        return self.orders.changes_seen.get(self.id)
+
+    @property
     def left(self) -> Offsets:
         """What of the piece is still to be made anew."""
         return to_do(self.piece, self.replaces, self.done)
@@ -167,11 +171,10 @@ class RedoneTarget(Target):
         """Read the ledger again, and what this plan has done by now.
 
         Raises:
-            RedoOvertakenError: The table was rewound, or rows of these records were erased, since the plan was made.
+            RedoOvertakenError: The table was rewound, or rows of these records were erased or changed, since the plan was made.
         """
         super().refresh()
-        if self.view.entry is not None:
-            check_as_planned(self.whole, self.view.entry, self.replaces)
+        check_as_planned(self.whole, self.view, self.replaces, self._changes_seen)
         self.done = done_by(self.table.entries(), self.orders.plan)
 
     def commit(
@@ -198,7 +201,7 @@ class RedoneTarget(Target):
         # Where Kafka gave as many records as there are offsets, each of them has one.
         is_whole = counts.read == count(redone)
         draft = self._draft(writer, redone, counts, files, origin)
-        new = NewRows(draft, files, spans_of(redone) if is_whole else self.read(redone))
+        new = NewRows(draft, files, spans_of(redone) if is_whole else self.read(redone), self._changes_seen)
         committed = self._replace(new)
         self.view = committed.view
         self.pending, self.pending_counts = {}, Counts()

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
+from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import TOPIC, offsets
 from tests.support.tables.rewinding import StandInKafka, World, described, make_world
 
 from lakebound.landing.kafka import WrittenSettings
 from lakebound.ledger.entry import Entry, high_water_marks, new_commit_id
 from lakebound.ledger.sources import Source, remembered
+from lakebound.operations.acknowledge import acknowledge
 from lakebound.operations.redo import prepare as preparing
 from lakebound.operations.redo.replacing import RedoOvertakenError, check_as_planned
 from lakebound.settings import Settings
@@ -113,15 +115,28 @@ def test_what_was_erased_or_taken_back_since_the_plan_is_not_redone(world: World
     lakebound("erase", "orders", "--where", "id = 45", "--apply", plan["hash"])
     for one in world.spec.tables:
         table = open_table(one, world.at)
-        entry = table.read_ledger().entry
-        assert entry is not None
-        check_as_planned(table, entry, offsets(46, 60))
+        view = table.read_ledger()
+        check_as_planned(table, view, offsets(46, 60), 0)
         for start, end, what in (
             (40, 50, "rows of 1 of its records were erased"),
             (55, 65, "5 of its offsets were taken back"),
         ):
             with pytest.raises(RedoOvertakenError, match=what):
-                check_as_planned(table, entry, offsets(start, end))
+                check_as_planned(table, view, offsets(start, end), 0)
+        with pytest.raises(RedoOvertakenError, match="others changed its rows"):
+            check_as_planned(table, view, offsets(46, 60), 1)
+
+
+def test_rows_that_others_changed_are_named_and_approved(world: World) -> None:
+    asked = ("redo", "orders", "--from", '{"orders": {"0": 40}}', "--to", '{"orders": {"0": 50}}')
+    before = answer(*asked)
+    foreign_iceberg(world.iceberg, world.at).delete("id == 45")
+    page, found = lakebound(*asked).stdout, answer(*asked)
+    assert "WARNING iceberg:lake.orders: commits by others that changed rows: 1 (version " in page
+    assert found["hash"] != before["hash"]
+    acknowledge(world.spec, world.iceberg, world.at)
+    assert "commits by others that changed rows: 1 (all acknowledged)" in lakebound(*asked).stdout
+    assert answer(*asked)["hash"] == found["hash"]
 
 
 def test_the_code_that_did_it_and_is_still_there_is_named(world: World) -> None:

@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
 from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
 from tests.support.tables.rewinding import StandInKafka, World, world_fixture  # noqa: F401
@@ -15,6 +16,7 @@ from lakebound.errors import LakeboundError
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.history import spans_of
 from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.operations.acknowledge import acknowledge
 from lakebound.operations.maintenance.keep import left_by_repairs
 from lakebound.operations.maintenance.table_past import past_of
 from lakebound.operations.recovery.plan import PlanChangedError
@@ -112,6 +114,28 @@ def test_rows_that_others_decided_about_since_are_not_touched(scene: Scene) -> N
     with pytest.raises(NotUndoableError, match="released from quarantine"):
         prepare_undo(scene.spec, scene.at)
     assert scene.shown() == shown
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+def test_rows_that_somebody_deleted_since_do_not_come_back(scene: Scene, is_acknowledged: bool) -> None:
+    scene.run(0, 200)
+    spec = scene.spec.tables[1]
+    foreign_iceberg(spec, scene.at).delete("id == 3")
+    if is_acknowledged:
+        acknowledge(scene.spec, spec, scene.at)
+    scene.land(LANDED, LANDED + 10)
+    shown = scene.shown()
+    with pytest.raises(NotUndoableError, match="others changed rows"):
+        prepare_undo(scene.spec, scene.at)
+    assert scene.shown() == shown
+
+
+def test_what_somebody_deleted_before_a_redo_keeps_nobody_from_undoing_it(scene: Scene) -> None:
+    foreign_iceberg(scene.spec.tables[1], scene.at).delete("id == 3")
+    before = scene.shown()
+    scene.run(100, 200)
+    undo(scene)
+    assert scene.shown() == before
 
 
 def test_without_the_old_files_nothing_is_undone(scene: Scene) -> None:

@@ -156,6 +156,20 @@ def test_it_ends_when_it_is_acknowledged_also_beside_a_running_stream(app: Lande
     assert known(spec, at) == () and app.view.entry is not None and app.view.entry.foreign_changes == ()
 
 
+def test_what_was_acknowledged_is_counted_still(app: Lander, spec: TableSpec, at: Places) -> None:
+    delete_rows(spec, at)
+    assert open_table(spec, at).read_ledger().changes_seen == 1
+    app.land(10, 20)
+    acknowledge(pipeline_over(spec), spec, at)
+    append_rows(spec, at)
+    assert open_table(spec, at).read_ledger().changes_seen == 2
+    app.land(20, 30)
+    entry = open_table(spec, at).read_ledger().entry
+    assert entry is not None
+    carry(spec, at, carried(entry))
+    assert open_table(spec, at).read_ledger().changes_seen == 2
+
+
 def test_it_ends_with_a_rewind_to_before_it(app: Lander, spec: TableSpec, at: Places) -> None:
     before = app.table.read_ledger().version
     append_rows(spec, at)

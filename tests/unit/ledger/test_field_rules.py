@@ -27,6 +27,7 @@ SAYS: dict[str, Any] = {
     "sources": (SourceVersion(hash="0123456789ab", since_ms=1, first_offsets={"orders": {0: 4}}),),
     "schemas": {"shop": {"17": "0123456789abcdef"}},
     "newest_redo": "0b1f",
+    "changes_seen": 2,
     "windows": WindowState(id="w", serial=2, before=WindowPosition(ends={0: 4}), after=WindowPosition(ends={0: 9})),
 }
 """A value for each field that is carried on. A new one needs a line here; by it, going back to the version before is tested."""

@@ -60,6 +60,7 @@ def apply_redo(
     approved = {
         "wanted": plan.redone,
         "replaces": {share.table: share.replaces for share in plan.tables},
+        "changes_seen": {share.table: share.changes_seen for share in plan.tables},
         "plan": plan.hash,
         "apps": str(settings.apps),
         "held_since": desired.since if desired.state == "held" else None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
+
 from lakebound.landing.row_source import row_source
 from lakebound.ledger.entry import Offsets
 from lakebound.operations.redo.replacing import RedoOvertakenError
@@ -20,12 +22,14 @@ class RedoOrders(ReplayOrders):
         plan: Hash of the plan that was approved; the entries name it.
         held_since: Since when the pipeline was held when the plan was applied, in epoch seconds: the redo lands under this
             hold, and one that comes later ends it. None: it was not held.
+        changes_seen: How many commits by others had ever changed rows of each table when the plan was made, by its id.
         apps: Folder with the modules of transforms; "" where nobody looks at them.
     """
 
     replaces: dict[str, Offsets]
     plan: str
     held_since: float | None = None
+    changes_seen: dict[str, int] = Field(default_factory=dict)
     apps: str = ""
 
     def check_code(self) -> None:

@@ -38,6 +38,8 @@ class RedoShare(Frozen):
         rows_out: Rows of these offsets, which leave.
         files: Data files that hold them; each is rewritten with what else it holds.
         size_bytes: Size of these files.
+        changes_seen: How many commits by others ever changed rows of the table: a redo does not know which rows.
+        changes: Those of which the table remembers more than their number.
     """
 
     table: str
@@ -45,6 +47,8 @@ class RedoShare(Frozen):
     rows_out: int = 0
     files: int = 0
     size_bytes: int = 0
+    changes_seen: int = 0
+    changes: tuple[str, ...] = ()
 
 
 class RedoPlan(Frozen):
@@ -87,7 +91,9 @@ class RedoPlan(Frozen):
         """
         decided = {
             **self.model_dump(mode="json", include={"pipeline", "source", "redone"}),
-            "tables": {share.table: share.model_dump(mode="json", include={"replaces"}) for share in self.tables},
+            "tables": {
+                share.table: share.model_dump(mode="json", include={"replaces", "changes_seen"}) for share in self.tables
+            },
         }
         text = json.dumps(decided, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARACTERS]
@@ -116,6 +122,13 @@ class RedoPlan(Frozen):
                 f"{share.table}: {share.rows_out:,} rows leave, and come again from {count(share.replaces):,} offsets; "
                 f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten"
             )
+            if share.changes_seen:
+                named = "; ".join(share.changes) or "all acknowledged"
+                yield (
+                    f"WARNING {share.table}: commits by others that changed rows: {share.changes_seen:,} ({named}). What they "
+                    f"changed in this range is lost: rows that they deleted come back, and rows that they corrected become "
+                    f"what the transform makes of their records"
+                )
         for what, offsets in self._left_alone():
             if count(offsets):
                 yield f"{what}, {count(offsets):,} offsets: {describe(offsets)}"

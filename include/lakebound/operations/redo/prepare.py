@@ -11,6 +11,7 @@ from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
 from lakebound.ledger.entry import Entry, Offsets
 from lakebound.ledger.erased import ErasedRows
+from lakebound.ledger.foreign_changes import remembered
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.erase.prepare import erasable
@@ -26,7 +27,7 @@ from lakebound.spec.times import seconds_in_words
 from lakebound.tables.erased import read_erased
 from lakebound.tables.format_rules import rules_of
 from lakebound.tables.places import places_of
-from lakebound.tables.table import Table
+from lakebound.tables.table import LedgerView, Table
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,11 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     broker = KafkaFacts(spec.connection)
     check_redoable(spec, [topic for topic, known in broker.written_settings(spec.topics).items() if known.is_compacted])
     places = places_of(settings, spec.warehouse)
-    tables, entries = dict[str, Table](), dict[str, Entry]()
+    tables, views, entries = dict[str, Table](), dict[str, LedgerView](), dict[str, Entry]()
     for one in spec.tables:
         table, view = owned_table(spec, one, places)
         assert view.entry is not None, "owned_table refuses a table without"
-        tables[one.id], entries[one.id] = table, view.entry
+        tables[one.id], views[one.id], entries[one.id] = table, view, view.entry
     topics = broker.topics(spec.topics)
     erased = reduce(ErasedRows.plus, (read_erased(tables[name], entry) for name, entry in entries.items()), ErasedRows())
     coverages = {name: entry.coverage for name, entry in entries.items()}
@@ -77,7 +78,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
         update={
             "source": code,
             "made_by": sources_of(entries, plan.redone),
-            "tables": tuple(_with_rows(tables[share.table], share) for share in plan.tables),
+            "tables": tuple(_with_rows(tables[share.table], views[share.table], share) for share in plan.tables),
             "chunks": sum(1 for _ in chunks(plan.redone, spec.limits.max_records_per_batch)),
         }
     )
@@ -98,11 +99,13 @@ def _asked(
     return between(first, last, topics)
 
 
-def _with_rows(table: Table, share: RedoShare) -> RedoShare:
+def _with_rows(table: Table, view: LedgerView, share: RedoShare) -> RedoShare:
     files = erasable(table)
     files.check_may_erase()
     held = held_rows(files, share.replaces)
-    return share.model_copy(update={"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes})
+    known = remembered(view.entry.foreign_changes if view.entry else (), view.foreign_changes)
+    found = {"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes}
+    return share.model_copy(update=found | {"changes_seen": view.changes_seen, "changes": tuple(map(str, known))})
 
 
 def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:

@@ -54,11 +54,13 @@ class NewRows:
         draft: Entry of kind ``redo``; ``redoes`` are the chunk's offsets. What it says of rows that leave is filled in.
         files: Data files with the rows, not committed yet; good for all attempts.
         read: The offsets of which Kafka gave a record.
+        changes_seen: How many commits by others had ever changed rows of the table when the plan was made; None: not asked.
     """
 
     draft: Entry
     files: Sequence[DataFile]
     read: Spans
+    changes_seen: int | None = None
 
 
 def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int, waits: Waits) -> Committed:
@@ -80,8 +82,8 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
     """
     files = erasable(table)
     files.check_may_erase()
-    if view.entry is not None:  # On the very ledger on which it is committed: another machine does not see the lock.
-        check_as_planned(table, view.entry, new.draft.redoes)
+    # On the very ledger on which it is committed: another machine does not see the lock.
+    check_as_planned(table, view, new.draft.redoes, new.changes_seen)
     spans = spans_of(new.draft.redoes)
     hits = find_rows(files, spans)
     _check_read(table.spec.id, hits, new.read)
@@ -124,22 +126,26 @@ def redo_chunk(table: Table, new: NewRows, *, attempts: int, waits: Waits) -> Co
     return replace_rows(table, table.read_ledger(), new, attempts=attempts, waits=waits)
 
 
-def check_as_planned(table: Table, entry: Entry, replaces: Offsets) -> None:
-    """Check that a table still holds what is to be redone, and that nobody has erased rows of it.
+def check_as_planned(table: Table, view: LedgerView, replaces: Offsets, changes_seen: int | None) -> None:
+    """Check that a table still holds what is to be redone, and that nobody has erased or changed rows of it.
 
     Repairs and erasures wait for a redo where they see its lock; on another machine they may not.
 
     Args:
         table: The table.
-        entry: Its newest entry.
+        view: Its ledger.
         replaces: The offsets that the plan makes anew in it.
+        changes_seen: How many commits by others had ever changed its rows by then; None: not asked.
 
     Raises:
         RedoOvertakenError: It does not, or somebody has.
     """
-    if uncovered := count(missing(replaces, entry.coverage)):
+    entry = view.entry
+    if uncovered := count(missing(replaces, view.coverage)):
         raise RedoOvertakenError(table.spec.id, f"{uncovered:,} of its offsets were taken back")
-    if entry.erased is None:
+    if changes_seen is not None and view.changes_seen != changes_seen:
+        raise RedoOvertakenError(table.spec.id, "others changed its rows")
+    if entry is None or entry.erased is None:
         return
     if erased := count(erased_among(replaces, read_erased(table, entry).records)):
         raise RedoOvertakenError(table.spec.id, f"rows of {erased:,} of its records were erased by decision")

@@ -65,7 +65,7 @@ def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[T
     if past.missing_files:
         gone = f"{len(past.missing_files)} files of {table.spec.id} of before are gone"
         raise NotUndoableError(spec.pipeline, gone, WORKS)
-    entries = [commit.entry for commit in (*own, *undoing) if commit.entry is not None]
+    entries = [commit.entry for commit in (*undoing, *own) if commit.entry is not None]
     _check_only_redone(spec, table, view, past.entry, entries)
     return UndoShare(
         table=table.spec.id,
@@ -91,14 +91,15 @@ def _check_only_redone(
 
     Entries in between may have expired; what the two ends say of it has not.
     """
-    now = view.entry
+    now, first = view.entry, redone[-1]
     assert now is not None, "owned_table refuses a table without"
     if before is None:
         raise NotUndoableError(spec.pipeline, f"{table.spec.id} had no ledger before", WORKS)
     found = [
         (now.released != before.released + sum(one.from_quarantine for one in redone), "records were released from quarantine"),
         (now.erased != before.erased, "rows were erased by decision"),
-        (bool({*now.foreign_changes, *view.foreign_changes} - {*before.foreign_changes}), "others changed rows"),
+        # What others changed between the last entry before the redo and its first commit is in the version before, too.
+        (view.changes_seen != LedgerView(first, "").changes_seen, "others changed rows"),
     ]
     for is_so, what in found:
         if is_so:

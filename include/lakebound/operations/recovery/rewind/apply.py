@@ -23,7 +23,7 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 
 _LAST_COMMITS = 5
-_OF_THE_RESET = ("coverage", "former", "released", "foreign_changes", "sources", "erased", "newest_redo")
+_OF_THE_RESET = ("coverage", "former", "released", "foreign_changes", "sources", "erased", "newest_redo", "changes_seen")
 
 
 def apply_rewind(

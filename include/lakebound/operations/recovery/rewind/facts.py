@@ -209,6 +209,7 @@ def _rewound(subject: _Subject, table: Table, version: TableVersion) -> RewoundT
         erased=now.entry.erased if now else None,
         sources=now.entry.sources if now else (),
         newest_redo=(now.entry.newest_redo if now else None) or "",
+        changes_seen=(now.entry.changes_seen if now else None) or 0,
     )
 
 

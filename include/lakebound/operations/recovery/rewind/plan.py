@@ -48,6 +48,7 @@ class RewoundTable:
         erased: How its entry names the rows that were erased by decision until now; None without any.
         sources: The versions of the code that made its rows.
         newest_redo: Id of the commit of the newest redo on which its rows stand; empty without one.
+        changes_seen: How many commits by others ever changed its rows.
     """
 
     table: str
@@ -62,6 +63,7 @@ class RewoundTable:
     erased: ErasedFile | None = None
     sources: tuple[SourceVersion, ...] = ()
     newest_redo: str = ""
+    changes_seen: int = 0
 
     @property
     def redo_after(self) -> str:
@@ -178,6 +180,9 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["sources"] = table.past.entry.model_dump(mode="json", include={"sources"})["sources"]
         if table.newest_redo or table.redo_after:
             detail["newest_redo"] = table.redo_after
+        changes = (table.past.entry.changes_seen if table.past.entry else None) or 0
+        if table.changes_seen or changes:
+            detail["changes_seen"] = changes
         if table.erased is not None:
             detail["erased"] = table.erased.model_dump(mode="json")
         when = in_utc(table.target.committed_at_ms)
