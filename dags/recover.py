@@ -10,11 +10,17 @@
 | drop_zombie | an application must not write any more |
 | repoint | an Iceberg catalog was restored from an older copy: it names older metadata than a table's newest |
 | rewind, undo_rewind | the tables go back to a time, or the last rewind is undone |
+| redo | after a bad deploy: the code on disk makes the rows of a range of offsets again, of the same records |
+| undo_redo | the rows come back that the newest redo replaced |
 
 The task `repair` first makes a plan and writes nothing. Then it shows the plan under *Required Actions* and waits for an answer
 for at most twelve hours: *Approve* with the plan's hash, or *Reject*. It applies exactly the plan that was approved. It applies
 nothing if the plan is rejected, if nobody answers in time, if the task is marked as success, or if the facts have changed
 since. If the task is cleared, it plans and asks again.
+
+A redo is a Spark application on the worker's machine, beside the stream or in a held pipeline; the task waits for its end. If
+the task is ended, the application ends after its current batch. What it has committed stays: trigger the DAG again with the
+same range, and it does the rest.
 
 If the pipeline's YAML has `approvers`, only these users may approve. The user who triggered the run may not approve it
 (`LAKEBOUND_SELF_APPROVAL=allow` permits that). An applied plan is recorded as an incident that names who asked and who approved
@@ -34,6 +40,7 @@ from lakebound_airflow.operators.recover import ACTIONS, RepairOperator
 from lakebound_airflow.pipelines import valid_specs
 
 APPROVAL_TIMEOUT = timedelta(hours=12)
+BOUND = '`earliest`, `latest`, a time (`2026-11-20T14:05`, UTC, or `10m ago`) or offsets (`{"topic": {"0": 100}}`).'
 
 with DAG(
     dag_id="recover",
@@ -68,6 +75,27 @@ with DAG(
             title="Only this table",
             description_md="Rewind: name or `format:name`. Empty: all tables and the quarantine.",
             section="Rewind",
+        ),
+        "source": Param(
+            None,
+            type=["null", "string"],
+            title="What this code landed",
+            description_md="Redo: hash of a version of the code, as `lakebound ledger PIPELINE --by-source` shows it.",
+            section="Redo",
+        ),
+        "range_from": Param(
+            None,
+            type=["null", "string"],
+            title="From",
+            description_md=f"Redo, in place of a hash: {BOUND}",
+            section="Redo",
+        ),
+        "range_to": Param(
+            None,
+            type=["null", "string"],
+            title="To (exclusive)",
+            description_md=f"Redo: {BOUND} Empty: `latest`.",
+            section="Redo",
         ),
         "deep": Param(
             True,

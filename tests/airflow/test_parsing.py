@@ -117,7 +117,9 @@ def test_pipelines_become_dags_without_a_connection_a_process_or_a_heavy_import(
     name = "iceberg_lake.nightly"
     assert (hours["tasks"], hours["max_active_runs"]) == ([f"{task}_{name}" for task in ("announce", "due", "record")], 1)
     assert found["dags"]["recover"]["tasks"] == ["doctor", "prove", "repair"]
-    assert found["dags"]["recover"]["params"] == ["pipeline", "action", "to", "table", "deep"]
+    assert found["dags"]["recover"]["params"] == [
+        *("pipeline", "action", "to", "table", "source", "range_from", "range_to", "deep"),
+    ]
 
 
 @only_in_long_form  # shortly: test_a_broken_yaml_is_an_import_error_and_the_others_load in test_real_airflow.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Never, get_args
 
@@ -20,10 +21,14 @@ from lakebound_airflow.pipelines import spec_of
 if TYPE_CHECKING:
     from airflow.sdk.api.datamodels._generated import HITLDetailRequest
 
+    from lakebound.operations.backfill.running import RunningBackfill
+
 ACTIONS: list[str] = list(get_args(RequestedRepair))
 """What the DAG's form offers."""
 
 Context = Mapping[str, Any]
+
+_POLL_SECONDS = 1.0
 
 
 class RepairOperator(HITLOperator):
@@ -45,27 +50,29 @@ class RepairOperator(HITLOperator):
         # A person looks at an interrupted repair before it is done again.
         kwargs["retries"] = 0
         super().__init__(subject="A repair", options=[REJECT], response_timeout=response_timeout, **kwargs)
+        self._running: RunningBackfill | None = None
 
     def execute(self, context: Context) -> Never:
         """Plan, and ask. Writes nothing.
 
         Raises:
-            PlanRefusedError: There is nothing to do, or it would do harm.
+            LakeboundError: There is nothing to do, or it would do harm.
             NotApprovedError: Nobody could approve it.
             TaskAwaitingInput: How Airflow is told to wait for the answer.
         """
         # Reading tables loads Arrow, Delta and Iceberg: not while DAGs are parsed.
-        from lakebound.operations.recovery.form import RepairForm, plan_repair
+        from lakebound.operations.form.asked import RepairForm
+        from lakebound.operations.form.kinds import plan_repair
 
         settings, now_ms = load_settings(), round(time.time() * 1000)
         asked = RepairForm.model_validate(dict(context["params"]))
         spec = spec_of(asked.pipeline, settings)
         rule = _rule(spec, context)
         rule.check_can_be_asked()
-        form = asked.settled(spec, settings, now_ms)
-        plan = plan_repair(form, spec, settings, now_ms)
-        self.subject = f"{plan.action} {plan.pipeline}"
-        self.body = f"{plan.markdown()}\n\n{rule.sentence()}"
+        plan = plan_repair(asked.settled(spec, settings, now_ms), spec, settings, now_ms)
+        form = plan.form
+        self.subject = f"{form.action} {form.pipeline}"
+        self.body = f"{plan.page}\n\n{rule.sentence()}"
         self.options = options_for(plan.hash)
         assigned = rule.eligible if _ids_are_names() else ()
         self.log.info("plan %s\n%s", plan.hash, self.body)
@@ -90,8 +97,10 @@ class RepairOperator(HITLOperator):
             AirflowSkipException: The plan was rejected.
             PlanChangedError: The facts have changed since; nothing was applied.
             PlanRefusedError: There is no such plan any more, as when it was applied before; nothing was applied.
+            RedoNotCompletedError: A redo ended before all of the plan was done; the same plan does the rest.
         """
-        from lakebound.operations.recovery.form import RepairForm, apply_repair
+        from lakebound.operations.form.asked import RepairForm
+        from lakebound.operations.form.kinds import Approval, apply_repair
 
         settled = RepairForm.model_validate(form)
         if "error" in event:
@@ -106,9 +115,28 @@ class RepairOperator(HITLOperator):
         rule = _rule(spec, context)
         approver = rule.checked(by)
         now_ms = round(time.time() * 1000)
-        incident = apply_repair(settled, spec, settings, approved, now_ms, by=approver, asked_by=rule.asked_by)
+        approval = Approval(approved, by=approver, asked_by=rule.asked_by, now_ms=now_ms, follow=self._follow)
+        incident = apply_repair(settled, spec, settings, approval)
         self.log.info("%s; incident %s", incident.outcome, incident.id)
         return incident.model_dump(mode="json")
+
+    def on_kill(self) -> None:
+        """Ask an application that was started to end after its batch: it has a session of its own, and outlives the task."""
+        if self._running is not None:
+            self._running.ask_to_end(reason="its task in Airflow was ended", by="airflow")
+
+    def _follow(self, running: RunningBackfill) -> int:
+        """Wait until the application has ended, and return its exit code; what it says stays in its own log."""
+        self._running, told = running, 0
+        self.log.info("%s; its log: %s", running.orders.app_id, running.submission.log)
+        while (code := running.process.poll()) is None:
+            time.sleep(_POLL_SECONDS)
+            with suppress(OSError, ValueError):  # how far it has got is only told
+                result = running.progress()
+                if result is not None and result.chunks_done > told:
+                    told = result.chunks_done
+                    self.log.info("batch %d of %d; %d records read", told, result.chunks, result.read)
+        return code
 
     def _ask(self, context: Context, pipeline: str, assigned: Sequence[str]) -> None:
         """Write the question into Airflow's database, and refuse to wait when Airflow shows another one.

@@ -25,9 +25,10 @@ from lakebound.control.incidents import read_incidents
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.form.asked import InvalidRepairError, RepairForm
+from lakebound.operations.form.kinds import rewind_request
 from lakebound.operations.recovery import facts as collecting
 from lakebound.operations.recovery.approval import NotApprovedError, options_for
-from lakebound.operations.recovery.form import InvalidRepairError, RepairForm
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.settings import Settings
 from lakebound_airflow.operators.recover import RepairOperator
@@ -265,6 +266,12 @@ class TestForm:
             {"action": "rewind"},
             {"action": "resume", "to": "2026-11-20T14:05"},
             {"action": "accept_loss", "table": "lake.orders"},
+            {"action": "redo"},
+            {"action": "redo", "source": "aaa", "range_from": "earliest"},
+            {"action": "redo", "source": "aaa", "range_to": "latest"},
+            {"action": "redo", "source": "aaa", "to": "10m ago"},
+            {"action": "undo_redo", "source": "aaa"},
+            {"action": "rewind", "to": "10m ago", "range_from": "earliest"},
         ],
     )
     def test_what_contradicts_itself_is_refused(self, wrong: dict[str, Any]) -> None:
@@ -275,7 +282,8 @@ class TestForm:
         spec = _spec()
         form = RepairForm(pipeline="orders", action="rewind", to="10m ago")
         settled = form.settled(spec, settings, 1_800_000_000_000)
-        assert settled.request(1_800_000_000_000).to_ms == settled.request(1_900_000_000_000).to_ms == 1_799_999_400_000
+        assert rewind_request(settled, 1_800_000_000_000).to_ms == rewind_request(settled, 1_900_000_000_000).to_ms
+        assert rewind_request(settled, 1_900_000_000_000).to_ms == 1_799_999_400_000
         assert settled.settled(spec, settings, 1_900_000_000_000) == settled
 
     def test_auto_takes_the_action_that_the_doctor_asks_for(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
 """Repairs that a person approves: a plan from facts (pure), and its application while its facts still hold.
 
-Other rooms import ``actions``, ``apply``, ``approval``, ``form``, ``plan``, ``store_rebuild`` and ``suggestion``.
+Other rooms import ``actions``, ``apply``, ``approval``, ``plan``, ``store_rebuild`` and ``suggestion``.
 """

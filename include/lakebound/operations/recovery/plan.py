@@ -14,7 +14,9 @@ from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 
 RepairAction = Literal["resume", "rebase", "accept_loss", "new_incarnation", "drop_zombie", "repoint", "rewind", "undo_rewind"]
-RequestedRepair = Literal["auto", RepairAction]
+FormAction = Literal[RepairAction, "redo", "undo_redo"]
+"""What a form has a plan for."""
+RequestedRepair = Literal["auto", FormAction]
 """What a person can ask for; ``auto`` is the action for the doctor's decisive finding."""
 
 HASH_CHARACTERS = 12
