@@ -139,6 +139,8 @@ def _print_result(result: ReleaseResult) -> None:
     if result.verdicts:
         rows = [(reason, number(found.fit), number(found.stay)) for reason, found in sorted(result.verdicts.items())]
         print_rows(("REASON", "FIT NOW", "STILL BAD"), rows, right=("FIT NOW", "STILL BAD"))
+    for schema, reason in sorted(result.left_out.items()):
+        show(f"{schema} does not fit the tables, so its records stay in quarantine: {reason}")
     tables = [(table, number(landed.commits), number(landed.rows)) for table, landed in result.tables.items()]
     if tables:
         print_rows(("TABLE", "COMMITS", "ROWS"), tables, right=("COMMITS", "ROWS"))

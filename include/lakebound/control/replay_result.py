@@ -26,6 +26,7 @@ class PieceCounts:
         landed: Those that gave rows.
         quarantined: Those that are, or stay, in quarantine.
         verdicts: Of a release, by the reason in the quarantine: how many ``fit``, and how many ``stay``.
+        left_out: Of a release, schemas of records that the tables cannot follow, and why.
     """
 
     read: int = 0
@@ -33,6 +34,7 @@ class PieceCounts:
     landed: int = 0
     quarantined: int = 0
     verdicts: Mapping[str, Counter[str]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 class TableLanded(FrozenRecord):

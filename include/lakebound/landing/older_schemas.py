@@ -51,6 +51,11 @@ def passed_over(
     return found
 
 
+def oldest_first(subjects: Sequence[Newest], counts: Counts) -> list[tuple[PartOfRecord, Ids]]:
+    """Return the schemas that a choice passes over, of each subject the oldest first."""
+    return [(one.part, ids) for one, count in zip(subjects, counts, strict=True) for ids in reversed(one.ids[:count])]
+
+
 def _adding_up(limits: Counts, total: int) -> Iterator[Counts]:
     if not limits:
         yield ()

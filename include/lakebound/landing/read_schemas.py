@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import TypeVar
@@ -13,7 +13,7 @@ from lakebound.control.schemas_in_use import SchemasInUse
 from lakebound.errors import LakeboundError, SchemaChangedError, TransformRefusedError
 from lakebound.first_line import first_line
 from lakebound.formats.schemas import PartOfRecord, SchemaId, UnreadableSchemaError
-from lakebound.landing.older_schemas import Counts, choices, passed_over
+from lakebound.landing.older_schemas import Counts, Ids, choices, oldest_first, passed_over
 from lakebound.landing.part_schemas import ColumnsOfDdl, PartSchemas, Subjects
 from lakebound.landing.registry_subjects import RegistrySubjects
 from lakebound.landing.run_spec import RunSpec
@@ -209,7 +209,8 @@ class SchemaBook:
     def followed(self, settle: Callable[[PipelineSpec], Settled]) -> Settled:
         """Return what a function makes of the pipeline with the newest schemas that it takes; older ones where it refuses.
 
-        As few schemas are passed over as possible: first the newest of one subject, then of another, then of both.
+        As few schemas are passed over as possible: first the newest of one subject, then of another, then of both. Of several,
+        each is read all the same that does fit.
 
         Args:
             settle: Plans the pipeline, and compares it with its tables.
@@ -238,19 +239,47 @@ class SchemaBook:
         subjects = [one for part in self._parts.values() for one in part.newest()]
         refusals: dict[Counts, str] = {(0,) * len(subjects): first_line(refusal)}
         for counts in islice(choices(subjects), 1, _MOST_TRIES):
-            gone = passed_over(subjects, counts, refusals)
-            for part, one in self._parts.items():
-                one.pass_over({**before[part], **gone.get(part, {})})
+            gone: PassedOver = passed_over(subjects, counts, refusals)
+            self._pass_over(before, gone)
             try:
                 settled = settle(self.spec)
             except _TABLES_CANNOT_FOLLOW as exc:
                 refusals[counts] = first_line(exc)
                 continue
+            schemas = oldest_first(subjects, counts)
+            if len(schemas) > 1:
+                settled, gone = self._taken_back(settle, before, gone, schemas, settled)
             for part, found in gone.items():
                 for schema, reason in found.items():
                     log.warning("%s: schema %s does not fit, its records go to quarantine: %s", part, schema, reason)
             return settled
         raise refusal
+
+    def _taken_back(
+        self,
+        settle: Callable[[PipelineSpec], Settled],
+        before: PassedOver,
+        gone: PassedOver,
+        schemas: Sequence[tuple[PartOfRecord, Ids]],
+        settled: Settled,
+    ) -> tuple[Settled, PassedOver]:
+        """Return what is settled with the schemas that fit all the same, because another one did not, and what is left."""
+        is_refused = False
+        for part, ids in schemas:
+            fewer = {**gone, part: {one: told for one, told in gone[part].items() if one not in ids}}
+            self._pass_over(before, fewer)
+            try:
+                settled, gone, is_refused = settle(self.spec), fewer, False
+            except _TABLES_CANNOT_FOLLOW as exc:
+                gone, is_refused = {**gone, part: {**gone[part], **dict.fromkeys(ids, first_line(exc))}}, True
+        if is_refused:  # What is settled last is what is read.
+            self._pass_over(before, gone)
+            settled = settle(self.spec)
+        return settled, gone
+
+    def _pass_over(self, before: PassedOver, gone: PassedOver) -> None:
+        for part, one in self._parts.items():
+            one.pass_over({**before[part], **gone.get(part, {})})
 
     def _with_schemas(self, part: PartOfRecord, schemas: PartSchemas) -> SchemaSourceSpec:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -25,11 +25,13 @@ class OnTables:
         planned: The transform.
         schemas: Columns of the tables, by their id.
         settled: How the tables stand to them.
+        left_out: Schemas of records that the tables cannot follow, and why: their records stay where they are.
     """
 
     planned: SessionParts
     schemas: Mapping[str, pa.Schema]
     settled: Settled
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_on_tables(session: SparkSession, run: RunSpec, references: ReferenceData, *, with_quarantine: bool) -> OnTables:
@@ -52,4 +54,8 @@ def plan_on_tables(session: SparkSession, run: RunSpec, references: ReferenceDat
         schemas = planned.table_schemas() | quarantine
         return OnTables(planned, schemas, check_settled(spec, run.places, schemas, value_fields(spec)))
 
-    return open_schemas(run, columns_of_ddl).followed(planned_with)
+    book = open_schemas(run, columns_of_ddl)
+    found = book.followed(planned_with)
+    return replace(
+        found, left_out={f"{part}: schema {one}": told for part, gone in book.passed_over.items() for one, told in gone.items()}
+    )

@@ -69,7 +69,7 @@ class QuarantinedRecords:
         self._references = open_book(session, orders.spec, orders.places)
         found = plan_on_tables(session, orders, self._references, with_quarantine=False)
         self._planned, self._schemas, self._settled = found.planned, found.schemas, found.settled
-        self._spec = self._planned.spec
+        self._spec, self.left_out = self._planned.spec, found.left_out
         self._assembly = Assembly(
             self._planned,
             topic_ids={},

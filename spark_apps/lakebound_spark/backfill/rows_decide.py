@@ -168,4 +168,5 @@ class RowTables:
             filtered=0 if self._is_trial else fit - records,
             quarantined=found.read - fit,
             verdicts=found.verdicts,
+            left_out=self._records.left_out,
         )

@@ -9,6 +9,7 @@ from lakebound.cli.doctor import label_of
 from lakebound.cli.quarantine import _print_result
 from lakebound.cli.status import _row
 from lakebound.control.progress import Progress, SearchProgress
+from lakebound.control.replay_result import PieceCounts
 from lakebound.control.status import PipelineStatus
 from lakebound.inspection.doctor.wording import needs_person, warning
 from lakebound.operations.release.orders import ReleaseResult
@@ -28,6 +29,14 @@ def test_a_trial_that_landed_nothing_says_nothing_of_landed_batches(capsys: pyte
     )
     _print_result(result)
     assert capsys.readouterr().out.strip() == "completed: tried 9 records: nothing was landed (--plan), still open 2"
+
+
+def test_a_release_says_which_schemas_the_tables_cannot_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    result = ReleaseResult(app_id="r", state="completed", reason="all 1 batches landed", read=9, quarantined=2)
+    piece = PieceCounts(left_out={"value: schema 7": "column `at` is to be added by the next start"})
+    _print_result(result.plus(piece).plus(PieceCounts()))
+    first = capsys.readouterr().out.splitlines()[0]
+    assert "value: schema 7" in first and "column `at` is to be added" in first
 
 
 def test_a_finding_is_called_what_its_alert_is_called() -> None:

@@ -34,10 +34,12 @@ class ReleaseResult(ReplayResult):
 
     is_trial: bool = False
     verdicts: dict[str, Verdicts] = Field(default_factory=dict)
+    left_out: dict[str, str] = Field(default_factory=dict)
 
     def plus(self, piece: PieceCounts) -> Self:
         """Return the record after one more piece."""
-        return super().plus(piece).model_copy(update={"verdicts": self.verdicts | dict(self._with_verdicts(piece))})
+        verdicts, left_out = self.verdicts | dict(self._with_verdicts(piece)), {**self.left_out, **piece.left_out}
+        return super().plus(piece).model_copy(update={"verdicts": verdicts, "left_out": left_out})
 
     def _with_verdicts(self, piece: PieceCounts) -> Iterator[tuple[str, Verdicts]]:
         for reason, found in piece.verdicts.items():
