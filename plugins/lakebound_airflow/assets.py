@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow.sdk import Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger
 
 from lakebound_airflow.triggers.commits import TableCommitsTrigger
 from lakebound_airflow.triggers.hours import HoursDueTrigger
+from lakebound_airflow.triggers.redone import TableRedoneTrigger
 
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 _NEVER_COMMITS = 1_000_000_000
 
 
 def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_seconds: float = 60.0) -> Asset:
-    """Return the asset of a table, with a watcher that gives an event as its commits come in.
+    """Return the asset of a table, with watchers that give an event as its commits come in, and after a redo of its rows.
 
     Airflow keeps one set of watchers per asset, that of the DAG file which it read last, and drops the events of the set
     before. So name a table's asset through this function only, with the same numbers in every DAG.
@@ -24,14 +27,15 @@ def table_asset(pipeline: str, table: str, *, every_commits: int = 100, every_se
         every_commits: Number of commits after which there is an event.
         every_seconds: Fewer wait no longer than so.
     """
-    trigger = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
-    return _watched(_address(pipeline, table.replace(":", "/", 1)), f"{pipeline}/{table}", trigger)
+    commits = TableCommitsTrigger(pipeline, table, every_commits, every_seconds)
+    watchers = {f"{pipeline}/{table}": commits, f"{pipeline}/{table}/redone": TableRedoneTrigger(pipeline, table)}
+    return _watched(_address(pipeline, table.replace(":", "/", 1)), watchers)
 
 
 def hours_due_asset(pipeline: str) -> Asset:
     """Return the asset that has an event when hours of a pipeline's tables are complete; only ``hours__`` uses it."""
     trigger = HoursDueTrigger(pipeline)
-    return _watched(_address(pipeline, "hours-due"), f"{pipeline}/hours", trigger)
+    return _watched(_address(pipeline, "hours-due"), {f"{pipeline}/hours": trigger})
 
 
 def complete_hours_asset(pipeline: str, table: str) -> Asset:
@@ -56,7 +60,7 @@ def maintenance_asset(pipeline: str, table: str, *, every_commits: int) -> Asset
         every_commits: Number of commits after which there is an event.
     """
     trigger = TableCommitsTrigger(pipeline, table, every_commits, _NEVER_SECONDS)
-    return _watched(_address(pipeline, "maintenance-due"), f"{pipeline}/maintenance", trigger)
+    return _watched(_address(pipeline, "maintenance-due"), {f"{pipeline}/maintenance": trigger})
 
 
 def maintained_asset(pipeline: str) -> Asset:
@@ -75,7 +79,7 @@ def validation_asset(pipeline: str, table: str, *, every_seconds: float) -> Asse
     """
     # A run that finds nothing due ends at once; rows that nobody announces would wait until others land.
     trigger = TableCommitsTrigger(pipeline, table, _NEVER_COMMITS, every_seconds, from_before=True)
-    return _watched(_address(pipeline, "validation-due"), f"{pipeline}/validation", trigger)
+    return _watched(_address(pipeline, "validation-due"), {f"{pipeline}/validation": trigger})
 
 
 def validated_asset(pipeline: str) -> Asset:
@@ -88,5 +92,6 @@ def _address(pipeline: str, what: str) -> str:
     return f"lakebound://{pipeline}/{what}"
 
 
-def _watched(uri: str, watcher: str, trigger: BaseEventTrigger) -> Asset:
-    return Asset(name=uri, uri=uri, group="lakebound", watchers=[AssetWatcher(name=watcher, trigger=trigger)])
+def _watched(uri: str, watchers: Mapping[str, BaseEventTrigger]) -> Asset:
+    found = [AssetWatcher(name=name, trigger=trigger) for name, trigger in watchers.items()]
+    return Asset(name=uri, uri=uri, group="lakebound", watchers=found)

@@ -1,10 +1,12 @@
-"""When a table's commits are worth an event: after a number of commits, or some seconds after the first of them. Pure."""
+"""When a table's commits are worth an event: after a number of commits, some seconds after the first, or after a redo. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from lakebound.control.progress import Progress, TableProgress
+from lakebound.control.redone import Redone
 from lakebound.ledger.marks import NextOffsets
 
 
@@ -72,3 +74,35 @@ def announce(
         return Announced(known.app_id, known.version, known.commits, known.rows, since), None
     event = CommitEvent(table.version, commits, rows, table.committed_at, progress.high_water_marks, progress.complete_until)
     return Announced(progress.app_id, table.version, table.commits, table.rows), event
+
+
+@dataclass(frozen=True)
+class RedoneEvent(CommitEvent):
+    """What is announced after a redo: no records came, and rows of others are different.
+
+    Attributes:
+        redone: ``plan``, ``undoes``, ``source_before``, ``source_after`` and the ``ranges`` of the table, as in ``Redone``.
+    """
+
+    redone: dict[str, Any]
+
+
+def redone_event(done: Redone, table: str, progress: Progress | None) -> RedoneEvent:
+    """Return the event of one table.
+
+    Args:
+        done: What was redone.
+        table: The table's id; the redo has touched it.
+        progress: The application's latest; None where there is none.
+    """
+    here = done.tables[table]
+    redone = done.model_dump(mode="json", include={"plan", "undoes", "source_before", "source_after"})
+    return RedoneEvent(
+        version=here.version,
+        commits=0,
+        rows=0,
+        committed_at=done.at,
+        offsets=progress.high_water_marks if progress else {},
+        complete_until=progress.complete_until if progress else None,
+        redone=redone | {"ranges": [one.model_dump(mode="json") for one in here.ranges]},
+    )

@@ -124,6 +124,11 @@ class ControlFolder:
         return self.shared / "complete-hours.json"
 
     @property
+    def redone(self) -> StateFile:
+        """Which offsets were redone last (``lakebound.control.redone``)."""
+        return self.shared / "redone.json"
+
+    @property
     def submission(self) -> StateFile:
         """The backend's record of the application that it submitted last."""
         return self.shared / "submission.json"

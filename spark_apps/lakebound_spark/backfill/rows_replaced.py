@@ -25,6 +25,7 @@ from lakebound.inspection.proof.offset_arrays import Arrays, spans_from
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.operations.backfill.tables import owned_table
+from lakebound.operations.redo.announce import announce_redo
 from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import done_by, pieces_left, to_do
 from lakebound.operations.redo.quarantined import count_from_quarantine, quarantined_among
@@ -44,8 +45,10 @@ _FEWEST_ATTEMPTS = 20
 
 
 def redo(orders: RedoOrders) -> ReplayResult:
-    """Make the rows of the orders' offsets anew, and return how that ended."""
-    return Backfill(orders, RowsReplaced(orders)).run()
+    """Make the rows of the orders' offsets anew, note what was done for those who read the tables, and return how it ended."""
+    result = Backfill(orders, RowsReplaced(orders)).run()
+    announce_redo(orders)
+    return result
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import count
 from lakebound.operations.backfill.orders import backfill_orders
 from lakebound.operations.backfill.running import Follow, new_app_id, run_backfill
+from lakebound.operations.redo.announce import announce_undo
 from lakebound.operations.redo.orders import APPLICATION, RedoOrders
 from lakebound.operations.redo.plan import RedoPlan
 from lakebound.operations.redo.undo import apply_undo
@@ -62,6 +63,7 @@ def apply_redo(
         "replaces": {share.table: share.replaces for share in plan.tables},
         "changes_seen": {share.table: share.changes_seen for share in plan.tables},
         "plan": plan.hash,
+        "made_by": plan.made_by,
         "apps": str(settings.apps),
         "held_since": desired.since if desired.state == "held" else None,
     }
@@ -98,6 +100,7 @@ def apply_undo_of_redo(spec: PipelineSpec, places: Places, approved: str, *, by:
         LakeboundError: What ``lakebound.operations.redo.undo.apply_undo`` raises; what was committed stays.
     """
     rows = apply_undo(spec, places, approved)
+    announce_undo(spec, places, approved)
     return record_incident(
         ControlFolder(places.home, spec.pipeline, places.state),
         "repair",

@@ -23,6 +23,7 @@ class RedoOrders(ReplayOrders):
         held_since: Since when the pipeline was held when the plan was applied, in epoch seconds: the redo lands under this
             hold, and one that comes later ends it. None: it was not held.
         changes_seen: How many commits by others had ever changed rows of each table when the plan was made, by its id.
+        made_by: Hashes of the code that landed the rows, as the plan names them.
         apps: Folder with the modules of transforms; "" where nobody looks at them.
     """
 
@@ -30,6 +31,7 @@ class RedoOrders(ReplayOrders):
     plan: str
     held_since: float | None = None
     changes_seen: dict[str, int] = Field(default_factory=dict)
+    made_by: tuple[str | None, ...] = ()
     apps: str = ""
 
     def check_code(self) -> None:
