@@ -23,6 +23,7 @@ from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
+from lakebound.ledger.redo_progress import RedoProgress
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.windows import WindowState
 
@@ -153,6 +154,13 @@ class Entry(FrozenRecord):
     )
     redo_before: str | None = Field(
         default=None, description="Of a redo: id of the commit of the redo before it, if any stood."
+    )
+    redo_first: str | None = Field(
+        default=None, description="Of a redo: id of the commit with which its plan began in this table."
+    )
+    redo_source: str = Field(default="", description="Of a redo: hash of the code that made its rows, if known.")
+    redo_progress: Annotated[RedoProgress | None, CarriedOn()] = Field(
+        default=None, description="The plan of the newest redo that stands, and how much of it is left in this table."
     )
     newest_redo: Annotated[str | None, CarriedOn(), Required("redo")] = Field(
         default=None, description="Id of the commit of the newest redo that stands; empty where a rewind left none."

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets
 from lakebound.ledger.foreign_changes import ForeignChange
+from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
@@ -116,6 +117,11 @@ class LedgerView:
     def released(self) -> int:
         """How many offsets were released from quarantine so far."""
         return self.entry.released if self.entry else 0
+
+    @property
+    def redo_progress(self) -> RedoProgress:
+        """The plan of the newest redo that stands, and how much of it is left in this table."""
+        return (self.entry.redo_progress if self.entry else None) or NO_REDO
 
     @property
     def newest_redo(self) -> str:

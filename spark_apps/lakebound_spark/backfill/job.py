@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -80,6 +80,13 @@ class Policy(Protocol[Piece]):
     def begun(self) -> ReplayResult:
         """Return the record as it is before anything has landed."""
 
+    def alone(self, check_wanted: CheckWanted) -> AbstractContextManager[None]:
+        """Return what keeps out, from before the pieces are known until all is done, who must not commit meanwhile.
+
+        Args:
+            check_wanted: Called while it waits for others.
+        """
+
     def pieces(self) -> Sequence[Piece]:
         """Return what is to be landed, in pieces that are each whole; without Spark."""
 
@@ -90,6 +97,9 @@ class Policy(Protocol[Piece]):
             session: Spark's.
             check_wanted: Called before what takes long.
         """
+
+    def finish(self) -> None:
+        """Check that all is done, after the last piece."""
 
 
 class Backfill(Generic[Piece]):
@@ -120,10 +130,14 @@ class Backfill(Generic[Piece]):
 
     def _land(self) -> None:
         self._change(self._result)
-        pieces = self._policy.pieces()
-        self._change(self._result, chunks=len(pieces))
-        if not pieces:
-            return
+        with self._policy.alone(self._check_wanted):
+            pieces = self._policy.pieces()
+            self._change(self._result, chunks=len(pieces))
+            if pieces:
+                self._land_pieces(pieces)
+            self._policy.finish()
+
+    def _land_pieces(self, pieces: Sequence[Piece]) -> None:
         session = make_session(f"lakebound-{self._policy.name}-{self._orders.spec.pipeline}")
         try:
             with closing(self._policy.open(session, self._check_wanted)) as tables:

@@ -6,40 +6,46 @@ has done is what its ``redo`` entries of this plan say; so a redo goes on after 
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import ClassVar, Literal
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from lakebound.control.desired import Desired
-from lakebound.control.folder import locked
+from lakebound.control.folder import locked, locked_if_free
 from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
 from lakebound.inspection.proof.history import Spans, spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, spans_from
 from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
+from lakebound.operations.backfill.half_done import check_no_undoing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.announce import announce_redo
 from lakebound.operations.redo.orders import RedoOrders
-from lakebound.operations.redo.progress import done_by, pieces_left, to_do
+from lakebound.operations.redo.progress import NOT_BEGUN, Standing, pieces_left, standing, to_do
 from lakebound.operations.redo.quarantined import count_from_quarantine, quarantined_among
-from lakebound.operations.redo.replacing import NewRows, check_as_planned, redo_chunk
+from lakebound.operations.redo.replacing import NewRows, Planned, RedoOvertakenError, check_as_planned, redo_chunk
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Committed, Waits
+from lakebound.tables.guest import retry_as_guest
 from lakebound.tables.table import DataFile, Table
 from lakebound_spark.backfill.coverage_decides import CoveredTables
 from lakebound_spark.backfill.job import Backfill, CheckWanted
 from lakebound_spark.batch.targets import UNTOLD, Counts, Origin, Target, Writer
 from lakebound_spark.stream.source import read_offsets
 
+log = logging.getLogger(__name__)
+
 _ANOTHER_REPAIR_SECONDS = 3600.0
 """As long as a repair, or a step of maintenance, may take."""
+_LOOK_AGAIN_SECONDS = 1.0
 _FEWEST_ATTEMPTS = 20
 """A stream may commit fifteen times a second."""
 
@@ -66,23 +72,59 @@ class RowsReplaced:
         """Return the record as it is before anything has landed."""
         return ReplayResult(app_id=self.orders.app_id)
 
+    @contextmanager
+    def alone(self, check_wanted: CheckWanted) -> Iterator[None]:
+        """Hold the lock of repairs: no repair, no erasure, no step of maintenance and no other redo runs meanwhile.
+
+        Raises:
+            LockHeldError: Somebody else has held it for too long.
+        """
+        repair, until = self.orders.control.repair, time.monotonic() + _ANOTHER_REPAIR_SECONDS
+        log.info("a repair, an erasure, maintenance and another redo end first")
+        while True:
+            check_wanted()
+            with locked_if_free(repair) as is_free:
+                if is_free:
+                    yield
+                    return
+            if time.monotonic() > until:
+                with locked(repair, 0.0):  # says who holds it
+                    yield
+                    return
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
     def pieces(self) -> Sequence[Offsets]:
         """Return the pieces of which any table still has something to do."""
         orders = self.orders
         done = {}
         for one in orders.spec.tables:
             table, _ = owned_table(orders.spec, one, orders.places)
-            done[one.id] = done_by(table.entries(), orders.plan)
+            done[one.id] = standing(table.entries(), orders.plan).done
         return pieces_left(orders.wanted, orders.replaces, done, orders.spec.limits.max_records_per_batch)
 
     def open(self, session: SparkSession, check_wanted: CheckWanted) -> RedoneTables:
-        """Return the tables, ready for the first piece; no repair and no other redo runs until they are closed."""
-        with ExitStack() as stack:
-            stack.enter_context(locked(self.orders.control.repair, _ANOTHER_REPAIR_SECONDS))
-            self.orders.check_code()
-            tables = RedoneTables(self.orders, session, check_wanted)
-            tables.on_close = stack.pop_all()
-        return tables
+        """Return the tables, ready for the first piece."""
+        self.orders.check_code()
+        return RedoneTables(self.orders, session, check_wanted)
+
+    def finish(self) -> None:
+        """Check that each table has all that the plan makes anew in it, and have it say that nothing is left.
+
+        Raises:
+            RedoOvertakenError: Somebody who does not see the lock has taken rows back, or made them anew.
+        """
+        attempts = self.orders.spec.limits.commit_attempts
+        for one in self.orders.spec.tables:
+            retry_as_guest(partial(self._finish_in, one), what=f"the end of a redo in {one.id}", attempts=attempts)
+
+    def _finish_in(self, one: TableSpec) -> None:
+        table, view = owned_table(self.orders.spec, one, self.orders.places)
+        so_far = standing(table.entries(), self.orders.plan)
+        if left := count(missing(self.orders.replaces.get(one.id, {}), so_far.done)):
+            raise RedoOvertakenError(one.id, f"{left:,} of its offsets have rows of before again")
+        # Of an earlier run, before Kafka deleted what was left.
+        if so_far.first and view.redo_progress.left:
+            self.orders.run.mark(table, view, 0, first=so_far.first)
 
 
 class RedoneTables(CoveredTables):
@@ -90,13 +132,7 @@ class RedoneTables(CoveredTables):
 
     def __init__(self, orders: RedoOrders, session: SparkSession, check_wanted: CheckWanted) -> None:
         self._redo = orders
-        self.on_close = ExitStack()
         super().__init__(orders, session, check_wanted)
-
-    def close(self) -> None:
-        """Free the threads and the lock of repairs."""
-        with self.on_close:
-            super().close()
 
     def _target(self, one: TableSpec) -> Target:
         orders = self._redo
@@ -118,6 +154,8 @@ class RedoneTables(CoveredTables):
         for target in targets:
             target.piece = piece
         self._refresh()
+        for target in targets:  # all of them before the first rows
+            target.begin()
         return reduce(add, (target.left for target in targets), {})
 
     def _offsets_read(self, offsets: Offsets) -> Spans:
@@ -145,7 +183,8 @@ class RedoneTarget(Target):
         read: Returns of which offsets Kafka has a record.
         quarantined: Returns which of the offsets are in quarantine.
         piece: What is read at present.
-        done: Offsets that this plan has made anew.
+        so_far: What this plan has done.
+        own: Id of the newest commit of this plan in the table; empty before the first one.
     """
 
     whole: Table = field(kw_only=True)
@@ -154,7 +193,8 @@ class RedoneTarget(Target):
     read: Callable[[Offsets], Spans] = field(kw_only=True)
     quarantined: Callable[[Offsets], Arrays] = field(kw_only=True)
     piece: Offsets = field(default_factory=dict)
-    done: Offsets = field(default_factory=dict)
+    so_far: Standing = NOT_BEGUN
+    own: str = ""
 
     @property
     def _changes_seen(self) -> int | None:
@@ -163,7 +203,7 @@ class RedoneTarget(Target):
     @property
     def left(self) -> Offsets:
         """What of the piece is still to be made anew."""
-        return to_do(self.piece, self.replaces, self.done)
+        return to_do(self.piece, self.replaces, self.so_far.done)
 
     @property
     def coverage(self) -> Offsets:
@@ -177,8 +217,29 @@ class RedoneTarget(Target):
             RedoOvertakenError: The table was rewound, or rows of these records were erased or changed, since the plan was made.
         """
         super().refresh()
-        check_as_planned(self.whole, self.view, self.replaces, self._changes_seen)
-        self.done = done_by(self.table.entries(), self.orders.plan)
+        check_as_planned(self.whole, self.view, self.replaces, Planned(self._changes_seen))
+        if self.own and self.view.newest_redo == self.own:
+            return
+        before, self.so_far = self.so_far, standing(self.table.entries(), self.orders.plan)
+        if count(missing(before.done, self.so_far.done)):
+            raise RedoOvertakenError(self.id, "rows that were redone have been taken back, or redone by another")
+        self.own = self.view.newest_redo if self.so_far.first else ""
+
+    def begin(self) -> None:
+        """Have the table say that the redo has begun, if it is part of it and does not say so yet.
+
+        Raises:
+            UndoUnfinishedError: Another redo is undone in part.
+        """
+        if self.so_far.first or not count(self.replaces):
+            return
+        orders = self.orders
+        check_no_undoing(orders.spec.pipeline, self.id, self.view.entry)
+        committed = orders.run.mark(
+            self.whole, self.view, count(self.replaces), attempts=max(_FEWEST_ATTEMPTS, orders.spec.limits.commit_attempts)
+        )
+        self.view, self.own = committed.view, committed.entry.commit
+        self.so_far = Standing(committed.entry.commit)
 
     def commit(
         self,
@@ -204,11 +265,11 @@ class RedoneTarget(Target):
         # Where Kafka gave as many records as there are offsets, each of them has one.
         is_whole = counts.read == count(redone)
         draft = self._draft(writer, redone, counts, files, origin)
-        new = NewRows(draft, files, spans_of(redone) if is_whole else self.read(redone), self._changes_seen)
+        new = NewRows(draft, files, spans_of(redone) if is_whole else self.read(redone), Planned(self._changes_seen, self.own))
         committed = self._replace(new)
         self.view = committed.view
         self.pending, self.pending_counts = {}, Counts()
-        self.done = add(self.done, redone)
+        self.so_far, self.own = Standing(self.so_far.first, add(self.so_far.done, redone)), committed.entry.commit
         self.last_entry_at = time.monotonic()
         self.files += len(files)
         self.size_bytes += sum(file.size_bytes for file in files)
@@ -217,7 +278,7 @@ class RedoneTarget(Target):
         return committed
 
     def _draft(self, writer: Writer, redone: Offsets, counts: Counts, files: Sequence[DataFile], origin: Origin) -> Entry:
-        return Entry(
+        draft = Entry(
             kind="redo",
             pipeline=writer.pipeline,
             epoch=writer.epoch,
@@ -234,8 +295,9 @@ class RedoneTarget(Target):
             schemas={name: dict(one) for name, one in writer.schemas().items()},
             hours=origin.hours,
             from_quarantine=count_from_quarantine(files, self.quarantined(redone)),
-            decision=self.orders.plan,
         )
+        left = count(missing(self.replaces, add(self.so_far.done, redone)))
+        return self.orders.run.named(draft, self.so_far.first, left)
 
     def _replace(self, new: NewRows) -> Committed:
         attempts = max(_FEWEST_ATTEMPTS, self.orders.spec.limits.commit_attempts)

@@ -12,7 +12,7 @@ from tests.support.tables.local_tables import TOPIC, offsets
 from tests.support.tables.rewinding import World
 
 from lakebound.operations.acknowledge import acknowledge
-from lakebound.operations.redo.replacing import RedoOvertakenError, check_as_planned
+from lakebound.operations.redo.replacing import Planned, RedoOvertakenError, check_as_planned
 from lakebound.tables.table import open_table
 
 
@@ -71,15 +71,15 @@ def test_what_was_erased_or_taken_back_since_the_plan_is_not_redone(world: World
     for one in world.spec.tables:
         table = open_table(one, world.at)
         view = table.read_ledger()
-        check_as_planned(table, view, offsets(46, 60), 0)
+        check_as_planned(table, view, offsets(46, 60), Planned(0))
         for start, end, what in (
             (40, 50, "rows of 1 of its records were erased"),
             (55, 65, "5 of its offsets were taken back"),
         ):
             with pytest.raises(RedoOvertakenError, match=what):
-                check_as_planned(table, view, offsets(start, end), 0)
+                check_as_planned(table, view, offsets(start, end), Planned(0))
         with pytest.raises(RedoOvertakenError, match="others changed its rows"):
-            check_as_planned(table, view, offsets(46, 60), 1)
+            check_as_planned(table, view, offsets(46, 60), Planned(1))
 
 
 def test_rows_that_others_changed_are_named_and_approved(world: World) -> None:

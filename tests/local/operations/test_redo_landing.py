@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.support.streams.long_form import examples
-from tests.support.tables.local_tables import landed_offsets
-from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
+from tests.support.tables.local_tables import landed_offsets, offsets
+from tests.support.tables.redoing import LANDED, Scene, dies_at, scene_fixture  # noqa: F401
 
 from lakebound import faults
 from lakebound.control.desired import change_desired, request_stop
 from lakebound.control.folder import locked
+from lakebound.ledger.entry import Entry, new_commit_id
+from lakebound.ledger.redo_progress import RedoProgress
+from lakebound.operations.backfill.half_done import RedoUnfinishedError
+from lakebound.operations.erase.prepare import prepare
+from lakebound.operations.redo.undo import apply_undo
+from lakebound.operations.redo.undo_facts import prepare_undo
+from lakebound.tables.commit import commit_entry
 from lakebound_spark.backfill import rows_replaced
 
 
@@ -57,6 +66,52 @@ def test_one_that_died_goes_on_where_it_was(
     monkeypatch.setattr(faults, "reach", reach)
     assert scene.run(0, 300).state == "completed"
     assert scene.shown() == scene.expected(0, 300)
+
+
+def test_one_that_died_between_two_tables_is_known_and_nobody_goes_by_its_rows(scene: Scene) -> None:
+    for number in range(1, 9):
+        with pytest.MonkeyPatch.context() as patch:
+            dies_at(patch, number)
+            with pytest.raises(KeyboardInterrupt):
+                scene.run(0, 100, plan=f"plan-{number}")
+        shown, left = scene.shown(), [table.read_ledger().redo_progress.left for table in scene.tables()]
+        assert shown[0] == shown[1] or any(left), number
+        if any(left):
+            with pytest.raises(RedoUnfinishedError, match="has been done in part"):
+                prepare(scene.spec, scene.at, "id = 3")
+        assert scene.run(0, 100, plan=f"plan-{number}").state == "completed"
+        assert [table.read_ledger().redo_progress.left for table in scene.tables()] == [0, 0]
+        prepare(scene.spec, scene.at, "id = 3")
+
+
+def test_what_is_left_is_looked_for_when_nobody_else_can_change_it(scene: Scene) -> None:
+    scene.run(0, 400)
+    undo = prepare_undo(scene.spec, scene.at)
+
+    @contextmanager
+    def late(repair: object) -> Iterator[bool]:
+        """Others had the lock, and undid the redo."""
+        patch.undo()
+        apply_undo(scene.spec, scene.at, undo.hash)
+        yield True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_replaced, "locked_if_free", late)
+        assert scene.run(0, 400).state == "completed"
+    assert scene.shown() == scene.expected(0, 400)
+
+
+def test_it_is_not_completed_where_somebody_took_back_what_it_had_done(scene: Scene) -> None:
+    def forget() -> None:
+        table = scene.tables()[0]
+        view = table.read_ledger()
+        draft = Entry(kind="redo", pipeline="orders", epoch=view.epoch, commit=new_commit_id(), decision="other")
+        draft = draft.model_copy(update={"redoes": offsets(0, 50), "redo_progress": RedoProgress(plan="other")})
+        commit_entry(table, view, [], draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=1)
+
+    scene.meanwhile[2] = forget
+    result = scene.run(0, 400)
+    assert (result.state, result.error_class) == ("refused", "RedoOvertakenError"), result
 
 
 def test_one_that_was_asked_to_end_leaves_whole_pieces(scene: Scene) -> None:
@@ -113,19 +168,6 @@ def test_any_sequence_of_landing_and_redo_shows_what_the_newest_transform_makes(
         expected |= {at: scene.city for at in range(start, end) if at % 7}
         assert scene.shown() == [expected] * 2
     assert [sorted(landed_offsets(table)) for table in scene.tables()] == [sorted(expected)] * 2
-
-
-def dies_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Have the how many-th step that reaches a table be the last."""
-    reach, left = faults.reach, [number]
-
-    def die(where: str, detail: str = "") -> None:
-        reach(where, detail)
-        left[0] -= 1
-        if left[0] == 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(faults, "reach", die)
 
 
 def test_kills_at_any_moment_beside_a_stream_leave_each_row_once(scene: Scene) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 import pyarrow as pa
 import pytest
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
-from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
+from tests.support.tables.redoing import LANDED, Scene, dies_at, scene_fixture  # noqa: F401
 from tests.support.tables.rewinding import StandInKafka, World, world_fixture  # noqa: F401
 
 from lakebound import faults
@@ -26,6 +28,9 @@ from lakebound.operations.redo.undo_facts import prepare_undo
 from lakebound.operations.redo.undo_plan import NotUndoableError
 from lakebound.tables.commit import WAITS, commit_entry
 from lakebound.tables.datafiles import write_data_files
+from lakebound.tables.delta.history import DeltaHistory
+from lakebound.tables.history import History, TableCommit
+from lakebound.tables.iceberg.history import IcebergHistory
 from lakebound.tables.table import open_table
 
 
@@ -62,6 +67,50 @@ def test_what_was_undone_is_not_undone_again_and_can_be_redone(scene: Scene) -> 
     assert scene.shown() == scene.expected(0, 100)
     undo(scene)
     assert scene.shown() == scene.expected(0, 0)
+
+
+def test_a_second_redo_is_undone_when_nothing_is_kept_of_the_first(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run(0, 100)
+    shown, expired = scene.shown(), {table.read_ledger().newest_redo for table in scene.tables()}
+    scene.city = "once more"
+    scene.run(50, 250, plan="plan-2")
+    for kind in (DeltaHistory, IcebergHistory):
+        commits = kind.commits
+
+        def kept(history: History, commits: Callable[[History], Iterator[TableCommit]] = commits) -> Iterator[TableCommit]:
+            return takewhile(lambda one: one.entry is None or one.entry.commit not in expired, commits(history))
+
+        monkeypatch.setattr(kind, "commits", kept)
+    undo(scene)
+    assert scene.shown() == shown
+
+
+def test_what_was_undone_in_part_is_undone_wholly_before_it_is_redone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.run(0, 300)
+    plan = prepare_undo(scene.spec, scene.at)
+    with pytest.MonkeyPatch.context() as patch:
+        dies_at(patch, 7)
+        with pytest.raises(KeyboardInterrupt):
+            apply_undo(scene.spec, scene.at, plan.hash)
+    result = scene.run(0, 300)
+    assert (result.state, result.error_class) == ("refused", "UndoUnfinishedError"), result
+    apply_undo(scene.spec, scene.at, plan.hash)
+    assert scene.shown() == scene.expected(0, 0)
+    assert scene.run(0, 300).state == "completed"
+    undo(scene)
+    assert scene.shown() == scene.expected(0, 0)
+
+
+def test_a_redo_that_has_only_begun_is_undone_by_saying_so(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        dies_at(patch, 5)  # both tables have said that it begins
+        with pytest.raises(KeyboardInterrupt):
+            scene.run(0, 300)
+    assert scene.shown() == scene.expected(0, 0)
+    assert [table.read_ledger().redo_progress.left for table in scene.tables()] == [300, 300]
+    undo(scene)
+    assert [table.read_ledger().redo_progress.left for table in scene.tables()] == [0, 0]
+    assert prepare_undo(scene.spec, scene.at).is_done
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
@@ -161,7 +210,7 @@ def test_maintenance_keeps_what_undoing_needs_as_long_as_the_plan_says(scene: Sc
         table.read_ledger()
         past = past_of(table.history(), table.spec.id)
         redos = {version.version for version in past.versions if version.kind == "redo"}
-        assert len(redos) == 3
+        assert len(redos) == 4, "one says that it has begun"
         assert {int(share.before), *redos} <= left_by_repairs(past, policy, share.until_ms)
         newest = max(version.committed_at_ms for version in past.versions)
         assert not left_by_repairs(past, policy, newest + round(policy.undo_seconds * 1000) + 1)
@@ -195,9 +244,10 @@ def test_what_was_in_quarantine_is_counted_as_it_was(world: World) -> None:
         view = table.read_ledger()
         made = rows(0, 20).filter(pa.array([offset != 5 for offset in range(20)]))
         files = write_data_files(made, table.layout(), "redone")
-        body = {"kind": "redo", "pipeline": PIPELINE, "epoch": view.epoch, "commit": new_commit_id(), "decision": "plan-1"}
+        commit = new_commit_id()
+        body = {"kind": "redo", "pipeline": PIPELINE, "epoch": view.epoch, "commit": commit, "redo_first": commit}
         counts = {"read": 20, "filtered": 1, "landed": 19, "rows": 19, "from_quarantine": 2}
-        draft = Entry.model_validate(body | counts | {"redoes": offsets(0, 20)})
+        draft = Entry.model_validate(body | counts | {"redoes": offsets(0, 20), "decision": "plan-1"})
         replace_rows(table, view, NewRows(draft, files, spans_of(offsets(0, 20))), attempts=1, waits=WAITS)
     assert prove(world.spec, world.at, deep=True, facts=StandInKafka(latest=20)).duplicated == 0  # type: ignore[arg-type]
     apply_undo(world.spec, world.at, prepare_undo(world.spec, world.at).hash)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lakebound_spark.backfill.coverage_decides as replaying
+from lakebound import faults
 from lakebound.control.folder import ControlFolder
 from lakebound.control.replay_result import ReplayResult
 from lakebound.ledger.entry import Offsets, common, intervals_of
@@ -115,6 +116,19 @@ class FakeLander:
 
     def close(self) -> None:
         """Has no threads."""
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have the how many-th step that reaches a table be the last."""
+    reach, left = faults.reach, [number]
+
+    def die(where: str, detail: str = "") -> None:
+        reach(where, detail)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "reach", die)
 
 
 @pytest.fixture(name="scene")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from lakebound.ledger.entry import decode, encode
+from lakebound.ledger.redo_progress import RedoProgress
 from lakebound.ledger.topics import TopicFacts
 from tests.support.worlds.memory_tables import Commit, Stored
 from tests.support.worlds.pipeline_fault import Break, Fault
@@ -40,6 +41,7 @@ def table_faults(world: World) -> Iterator[Fault]:
         other = frozenset({"topic-recreated", "tables-disagree"})
         yield Fault(f"{name}: another incarnation of the topic", _on(name, _other_incarnation), other)
         if not is_quarantine:
+            yield Fault(f"{name}: a redo that ended early", _on(name, _half_redone), frozenset({"redo-unfinished"}))
             yield Fault(f"{name}: a hole below the mark", _on(name, _hole), frozenset({"interior-gap"}))
 
 
@@ -88,6 +90,13 @@ def _foreign(stored: Stored) -> None:
     stored.commits = [
         replace(c, entry=str(c.entry).replace('"pipeline":"orders"', '"pipeline":"payments"')) for c in stored.commits
     ]
+
+
+def _half_redone(stored: Stored) -> None:
+    found = decode(stored.commits[-1].entry, "")
+    assert found is not None
+    progress = RedoProgress(plan="0123456789ab", left=5, at_ms=1)
+    stored.change(-1, entry=encode(found.model_copy(update={"newest_redo": "r", "redo_progress": progress})))
 
 
 def drop(stored: Stored) -> None:

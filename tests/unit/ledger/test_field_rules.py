@@ -14,6 +14,7 @@ from lakebound.ledger.entry import ENTRY_KEY, Entry, EntryKind, TopicOffsets, ca
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.field_rules import CarriedOn, Required, carried_on, required_by, requirements_of
 from lakebound.ledger.foreign_changes import ForeignChange
+from lakebound.ledger.redo_progress import RedoProgress
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.windows import WindowPosition, WindowState
 
@@ -28,6 +29,7 @@ SAYS: dict[str, Any] = {
     "schemas": {"shop": {"17": "0123456789abcdef"}},
     "newest_redo": "0b1f",
     "changes_seen": 2,
+    "redo_progress": RedoProgress(plan="0123456789ab", left=3),
     "windows": WindowState(id="w", serial=2, before=WindowPosition(ends={0: 4}), after=WindowPosition(ends={0: 9})),
 }
 """A value for each field that is carried on. A new one needs a line here; by it, going back to the version before is tested."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,8 @@ from lakebound.inspection.proof.history import spans_of
 from lakebound.landing.table_hours import hours_of
 from lakebound.ledger.entry import Entry, count
 from lakebound.ledger.hours import HOUR_MS, RowHours
-from lakebound.operations.redo.progress import done_by, pieces_left, to_do
+from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
+from lakebound.operations.redo.progress import NOT_BEGUN, pieces_left, standing, to_do
 from lakebound.operations.redo.replacing import with_leaving
 from lakebound.operations.release.released import released_offsets
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
@@ -24,14 +27,17 @@ from lakebound.tables.table import CommittedEntry
 
 def redone(*plans: tuple[str, int, int], back_to: int | None = None) -> list[CommittedEntry]:
     """Return entries, newest first: redos of (plan, start, end), and perhaps a reset that leaves the first few of them."""
-    found = list[CommittedEntry]()
+    found, first = list[CommittedEntry](), ""
     for number, (plan, start, end) in enumerate(plans):
         before = f"r{number - 1}" if number else None
+        first = first if number and plans[number - 1][0] == plan else f"r{number}"
         body = {"redoes": offsets((0, start, end)), "decision": plan, "redo_before": before, "newest_redo": f"r{number}"}
+        body |= {"redo_first": first, "redo_progress": RedoProgress(plan=plan)}
         found.append(CommittedEntry(str(number), number, entry("redo", f"r{number}", **body)))
     if back_to is not None:
         newest = f"r{back_to - 1}" if back_to else ""
-        found.append(CommittedEntry("reset", 99, entry("reset", "c", newest_redo=newest)))
+        progress = RedoProgress(plan=plans[back_to - 1][0]) if back_to else NO_REDO
+        found.append(CommittedEntry("reset", 99, entry("reset", "c", newest_redo=newest, redo_progress=progress)))
     return found[::-1]
 
 
@@ -48,7 +54,7 @@ def solid(found: Any) -> list[tuple[int, int]]:
     [
         (redone(), []),
         (redone(("a", 0, 5), ("a", 5, 9)), [(0, 9)]),
-        (redone(("a", 0, 5), ("b", 3, 9)), [(0, 3)]),
+        (redone(("a", 0, 5), ("b", 3, 9)), []),
         (redone(("b", 0, 9), ("a", 3, 5)), [(3, 5)]),
         (redone(("a", 0, 5), ("a", 5, 9), back_to=1), [(0, 5)]),
         (redone(("a", 0, 5), ("a", 5, 9), back_to=0), []),
@@ -59,7 +65,17 @@ def solid(found: Any) -> list[tuple[int, int]]:
 def test_what_a_plan_has_done_is_what_its_standing_entries_say(
     entries: list[CommittedEntry], done: list[tuple[int, int]]
 ) -> None:
-    assert solid(done_by(entries, "a")) == done
+    assert solid(standing(entries, "a").done) == done
+
+
+def test_no_entry_is_asked_for_that_is_older_than_the_plan() -> None:
+    def entries() -> Iterator[CommittedEntry]:
+        yield from redone(("b", 0, 9), ("a", 3, 5), ("a", 5, 6))[:2]
+        raise AssertionError("one was")
+
+    assert standing(entries(), "a").first == "r1"
+    found = [CommittedEntry("9", 9, entry("land", "c", newest_redo="r0", redo_progress=RedoProgress(plan="b")))]
+    assert standing(chain(found, entries()), "a") == NOT_BEGUN
 
 
 @given(st.integers(1, 30), st.integers(0, 60), st.integers(0, 60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.support.tables.transform_worlds import pipeline
 
 from lakebound.control.desired import Desired, change_desired, request_stop
 from lakebound.control.replay_result import PieceCounts, ReplayResult, TableLanded, read_result
-from lakebound.errors import CommitUnknownError
+from lakebound.errors import CommitUnknownError, LakeboundError
 from lakebound.landing.run_spec import RunSpec
 from lakebound.tables.places import Places
 from lakebound_spark.backfill import job
@@ -65,6 +66,13 @@ class Numbers:
     def begun(self) -> ReplayResult:
         return ReplayResult(app_id=self.orders.app_id)
 
+    def alone(self, check_wanted: CheckWanted) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def finish(self) -> None:
+        if self.landed.before.pop(0, None):
+            raise LakeboundError("it is not all done")
+
     def pieces(self) -> Sequence[Sequence[int]]:
         return [range(first, first + 3) for first in range(0, self.most, 3)]
 
@@ -115,6 +123,12 @@ def test_what_is_asked_meanwhile_ends_it_before_the_next_piece_or_attempt(orders
     change_desired(orders.control, "running")
     result = Backfill(orders, Numbers(orders, landed := Landed(before={1: stop}))).run()
     assert (result.state, result.chunks_done, landed.numbers) == ("stopped", 1, [0, 1, 2])
+
+
+@pytest.mark.parametrize("most", [0, 6])
+def test_it_is_completed_only_if_the_policy_finds_all_done(orders: RunSpec, most: int) -> None:
+    result = Backfill(orders, Numbers(orders, Landed(before={0: moved_on}), most=most)).run()
+    assert (result.state, result.reason) == ("failed", "it is not all done")
 
 
 def test_without_pieces_there_is_no_session(orders: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
 """What backfills have in common: jobs that land offsets below the high-water marks again, such as replays and releases.
 
-Other rooms import ``orders``, ``running`` and ``tables``.
+Other rooms import ``half_done``, ``orders``, ``running`` and ``tables``.
 """

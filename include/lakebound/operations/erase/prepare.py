@@ -13,6 +13,7 @@ from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Offsets, check_owner, high_water_marks
 from lakebound.ledger.erased import ErasedRows
 from lakebound.ledger.marks import NextOffsets, lowest_of_all
+from lakebound.operations.backfill.half_done import check_no_redo_unfinished
 from lakebound.operations.erase.copying import Hit, find_hits
 from lakebound.operations.erase.matching import Matches, matches
 from lakebound.operations.erase.plan import (
@@ -55,6 +56,7 @@ def prepare(spec: PipelineSpec, places: Places, where: str, below: NextOffsets |
     Raises:
         WithStateError: The pipeline's rows are of windows.
         NothingToEraseError: No row is meant.
+        RedoUnfinishedError: A redo is done in part: a position may name another row in each table.
         BadConditionError: The condition cannot be evaluated.
         RowsNotInFilesError: A table has files that are not rewritten here.
         TableFeatureError: A table has a feature with which that is not done.
@@ -93,6 +95,7 @@ def _held(spec: PipelineSpec, one: TableSpec, places: Places) -> _Held | None:
     if entry is None:
         return None
     check_owner(entry, spec.pipeline, one.id)
+    check_no_redo_unfinished(spec.pipeline, one.id, entry)
     erasable(table).check_may_erase()
     return _Held(table, entry.coverage)
 

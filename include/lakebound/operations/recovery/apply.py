@@ -32,7 +32,7 @@ from lakebound.tables.commit import commit_entry
 from lakebound.tables.places import Places, places_of
 from lakebound.tables.table import LedgerView, open_table
 
-_OF_THE_STEP = ("coverage", "former", "released", "newest_redo", "range")
+_OF_THE_STEP = ("coverage", "former", "released", "newest_redo", "redo_progress", "range")
 """Fields of the entry that a step says itself."""
 
 RUNBOOKS: dict[RepairAction, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from lakebound.ledger.entry import FormerCoverage, Offsets, TopicOffsets, count, high_water_marks
 from lakebound.ledger.intervals import Intervals, merge, subtract
@@ -49,9 +50,10 @@ def plan_rebase(facts: RecoveryFacts) -> RepairPlan:
         after += [coverage] if table.role == "target" else []
         what = f"{table.table}: commit a reset entry with {_ranges(coverage)}, from {_source(table.rebuilt)}"
         step = reset_step(table.table, what, coverage, table.rebuilt.former, table.rebuilt.released)
-        by = {"source": table.rebuilt.source, "version": table.rebuilt.version}
+        by: dict[str, Any] = {"source": table.rebuilt.source, "version": table.rebuilt.version}
         if table.rebuilt.newest_redo is not None:
             by["newest_redo"] = table.rebuilt.newest_redo
+            by["redo_progress"] = table.rebuilt.redo_progress.model_dump(mode="json")
         steps.append(step.model_copy(update={"detail": step.detail | by}))
         notes += [f"{table.table}: {table.refusal}", *_rebase_notes(facts.pipeline, table, table.rebuilt)]
     replays = _replays(facts, after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ from lakebound.errors import (
 )
 from lakebound.ledger.entry import Entry, FormerCoverage, Offsets, TopicOffsets, add, count, missing
 from lakebound.ledger.intervals import gaps, total
+from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
 from lakebound.tables.reconstruction import from_rows
 from lakebound.tables.table import Table
 
@@ -46,6 +47,7 @@ class Rebuilt:
         former: Of earlier incarnations of recreated topics.
         released: How many offsets were released from quarantine so far, from an entry; rows do not show it.
         newest_redo: Id of the commit of the newest redo that stands, from an entry; empty without one. None: not known.
+        redo_progress: How much of it is left, from the same entry.
         rowless: Offsets inside the coverage without a row in the table; 0 with an entry, which counts them.
     """
 
@@ -56,6 +58,7 @@ class Rebuilt:
     rowless: int = 0
     released: int = 0
     newest_redo: str | None = None
+    redo_progress: RedoProgress = NO_REDO
 
 
 def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) -> Rebuilt | None:
@@ -75,7 +78,8 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
         if entry is not None:
             _check_rows(table, entry, version, topic_ids)
             redo = entry.newest_redo or ""
-            return Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released, newest_redo=redo)
+            found = Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released, newest_redo=redo)
+            return replace(found, redo_progress=entry.redo_progress or NO_REDO)
         return _from_table(table, topic_ids)
     if isinstance(reason, NewerEntryError):
         return None  # it is whole, and says more than the rows do

@@ -12,7 +12,7 @@ from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Offsets, count
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.orders import RedoOrders
-from lakebound.operations.redo.progress import done_by
+from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.undo_facts import prepare_undo
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
@@ -30,7 +30,7 @@ def announce_redo(orders: RedoOrders) -> None:
     def made() -> Redone | None:
         spec, places = orders.spec, orders.places
         opened = ((one, owned_table(spec, one, places)) for one in spec.tables)
-        done = ((one, done_by(table.entries(), orders.plan)) for one, (table, _) in opened)
+        done = ((one, standing(table.entries(), orders.plan).done) for one, (table, _) in opened)
         return _redone(spec, places, done, plan=orders.plan, before=orders.made_by, after=(orders.source.hash or None,))
 
     _note(orders.control, made)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from lakebound.landing.row_source import row_source
 from lakebound.ledger.entry import Offsets
+from lakebound.operations.redo.marking import Run
 from lakebound.operations.redo.replacing import RedoOvertakenError
 from lakebound.operations.replay.orders import ReplayOrders
 
@@ -33,6 +34,11 @@ class RedoOrders(ReplayOrders):
     changes_seen: dict[str, int] = Field(default_factory=dict)
     made_by: tuple[str | None, ...] = ()
     apps: str = ""
+
+    @property
+    def run(self) -> Run:
+        """How each of its entries names it."""
+        return Run(self.spec.pipeline, self.plan, self.source.hash)
 
     def check_code(self) -> None:
         """Check that rows are still made by what the plan names: a deploy may have come while the redo waited for its turn.

@@ -38,6 +38,7 @@ class RedoShare(Frozen):
         rows_out: Rows of these offsets, which leave.
         files: Data files that hold them; each is rewritten with what else it holds.
         size_bytes: Size of these files.
+        done: Offsets that this very plan has made anew already.
         changes_seen: How many commits by others ever changed rows of the table: a redo does not know which rows.
         changes: Those of which the table remembers more than their number.
     """
@@ -47,6 +48,7 @@ class RedoShare(Frozen):
     rows_out: int = 0
     files: int = 0
     size_bytes: int = 0
+    done: int = 0
     changes_seen: int = 0
     changes: tuple[str, ...] = ()
 
@@ -122,6 +124,9 @@ class RedoPlan(Frozen):
                 f"{share.table}: {share.rows_out:,} rows leave, and come again from {count(share.replaces):,} offsets; "
                 f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten"
             )
+            if share.done:
+                rest = "" if share.done < count(share.replaces) else "; nothing is left"
+                yield f"{share.table}: done already: {share.done:,} of these offsets{rest}"
             if share.changes_seen:
                 named = "; ".join(share.changes) or "all acknowledged"
                 yield (

@@ -9,14 +9,17 @@ from functools import reduce
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
-from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.entry import Entry, Offsets, common, count
 from lakebound.ledger.erased import ErasedRows
 from lakebound.ledger.foreign_changes import remembered
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.backfill.half_done import check_no_undoing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.redo.held_rows import held_rows
 from lakebound.operations.redo.plan import RedoPlan, RedoShare, check_redoable, make_plan
+from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.versions import find_source, landed_by_source, sources_of
 from lakebound.operations.replay.bounds import ReplayBound, between, resolve
 from lakebound.operations.replay.chunks import chunks
@@ -56,6 +59,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
         NotRedoableError: The pipeline's rows cannot be made again so.
         UnknownSourceError: No table remembers such a version of the code.
         NothingLandedYetError: A table has no ledger yet.
+        UndoUnfinishedError: A redo is undone in part.
         RowsNotInFilesError: A table has files that are not rewritten here.
         TableFeatureError: A table has a feature with which that is not done.
         LakeboundError: What ``lakebound.operations.redo.plan.make_plan`` refuses, and what reading ledgers and Kafka raises.
@@ -68,6 +72,7 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     for one in spec.tables:
         table, view = owned_table(spec, one, places)
         assert view.entry is not None, "owned_table refuses a table without"
+        check_no_undoing(spec.pipeline, one.id, view.entry)
         tables[one.id], views[one.id], entries[one.id] = table, view, view.entry
     topics = broker.topics(spec.topics)
     erased = reduce(ErasedRows.plus, (read_erased(tables[name], entry) for name, entry in entries.items()), ErasedRows())
@@ -82,7 +87,10 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
             "chunks": sum(1 for _ in chunks(plan.redone, spec.limits.max_records_per_batch)),
         }
     )
-    return found.model_copy(update={"notes": tuple(_notes(spec, found))})
+    done = {name: standing(table.entries(), found.hash).done for name, table in tables.items()}
+    shares = tuple(one.model_copy(update={"done": count(common(done[one.table], one.replaces))}) for one in found.tables)
+    notes = (*_notes(spec, found), *_unfinished(spec, entries, found.hash))
+    return found.model_copy(update={"tables": shares, "notes": notes})
 
 
 def _asked(
@@ -106,6 +114,16 @@ def _with_rows(table: Table, view: LedgerView, share: RedoShare) -> RedoShare:
     known = remembered(view.entry.foreign_changes if view.entry else (), view.foreign_changes)
     found = {"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes}
     return share.model_copy(update=found | {"changes_seen": view.changes_seen, "changes": tuple(map(str, known))})
+
+
+def _unfinished(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:
+    for name, entry in entries.items():
+        now = entry.redo_progress or NO_REDO
+        if now.left and now.plan != plan:
+            yield (
+                f"the redo {now.plan} is not finished in {name}: {now.left:,} offsets are left. This plan takes its place, and "
+                f"`lakebound redo {spec.pipeline} --undo` then goes back to what that one has left"
+            )
 
 
 def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:

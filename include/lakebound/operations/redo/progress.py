@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from lakebound.ledger.entry import Offsets, add, common, count, missing
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.operations.replay.chunks import chunks
 from lakebound.tables.table import CommittedEntry
 
 
-def done_by(entries: Iterable[CommittedEntry], decision: str) -> Offsets:
-    """Return the offsets of a table that the redos of a plan have made anew, as far as their entries are kept.
+@dataclass(frozen=True)
+class Standing:
+    """What the newest redo of a table has done so far.
 
-    What another plan has made anew since is not among them: its code was another.
+    Attributes:
+        first: Id of the commit with which its plan began in this table.
+        done: Offsets that it has made anew, as far as its entries are kept.
+    """
+
+    first: str = ""
+    done: Offsets = field(default_factory=dict)
+
+
+NOT_BEGUN = Standing()
+
+
+def standing(entries: Iterable[CommittedEntry], plan: str) -> Standing:
+    """Return what a plan has done in a table, if the newest redo is of this plan.
+
+    A plan that had begun before another one begins anew.
 
     Args:
         entries: Of the table, newest first; none older than needed is asked for.
-        decision: Hash of the plan.
+        plan: Its hash.
     """
-    done: Offsets = {}
-    others: Offsets = {}
-    redo: str | None = None
+    found, at = NOT_BEGUN, ""
     for committed in entries:
         entry = committed.entry
-        redo = entry.newest_redo if redo is None else redo
-        if not redo:
-            break
-        if entry.kind != "redo" or entry.commit != redo:
+        if not at:
+            at = entry.newest_redo or ""
+            if not at or (entry.redo_progress or NO_REDO).plan != plan:
+                break
+        if entry.kind != "redo" or entry.commit != at:
             continue
-        if entry.decision == decision:
-            done = add(done, missing(entry.redoes, others))
-        else:
-            others = add(others, entry.redoes)
-        redo = entry.redo_before or ""
-    return done
+        if entry.decision != plan:
+            break
+        found = Standing(entry.redo_first or found.first, add(found.done, entry.redoes))
+        at = entry.redo_before or ""
+        if not at or entry.commit == entry.redo_first:
+            break
+    return found
 
 
 def to_do(piece: Offsets, replaces: Offsets, done: Offsets) -> Offsets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -47,6 +47,19 @@ class RedoOvertakenError(LakeboundError, is_refusal=True):
 
 
 @dataclass(frozen=True)
+class Planned:
+    """What a table must be for a redo to go on; None is not asked.
+
+    Attributes:
+        changes_seen: How many commits by others had ever changed its rows when the plan was made.
+        newest_redo: Id of the commit of the redo that has to be the newest one: the plan's own.
+    """
+
+    changes_seen: int | None = None
+    newest_redo: str | None = None
+
+
+@dataclass(frozen=True)
 class NewRows:
     """What today's transform makes of a chunk.
 
@@ -54,13 +67,13 @@ class NewRows:
         draft: Entry of kind ``redo``; ``redoes`` are the chunk's offsets. What it says of rows that leave is filled in.
         files: Data files with the rows, not committed yet; good for all attempts.
         read: The offsets of which Kafka gave a record.
-        changes_seen: How many commits by others had ever changed rows of the table when the plan was made; None: not asked.
+        planned: On what it is to be committed.
     """
 
     draft: Entry
     files: Sequence[DataFile]
     read: Spans
-    changes_seen: int | None = None
+    planned: Planned = field(default_factory=Planned)
 
 
 def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int, waits: Waits) -> Committed:
@@ -83,7 +96,7 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
     files = erasable(table)
     files.check_may_erase()
     # On the very ledger on which it is committed: another machine does not see the lock.
-    check_as_planned(table, view, new.draft.redoes, new.changes_seen)
+    check_as_planned(table, view, new.draft.redoes, new.planned)
     spans = spans_of(new.draft.redoes)
     hits = find_rows(files, spans)
     _check_read(table.spec.id, hits, new.read)
@@ -126,7 +139,7 @@ def redo_chunk(table: Table, new: NewRows, *, attempts: int, waits: Waits) -> Co
     return replace_rows(table, table.read_ledger(), new, attempts=attempts, waits=waits)
 
 
-def check_as_planned(table: Table, view: LedgerView, replaces: Offsets, changes_seen: int | None) -> None:
+def check_as_planned(table: Table, view: LedgerView, replaces: Offsets, planned: Planned) -> None:
     """Check that a table still holds what is to be redone, and that nobody has erased or changed rows of it.
 
     Repairs and erasures wait for a redo where they see its lock; on another machine they may not.
@@ -135,7 +148,7 @@ def check_as_planned(table: Table, view: LedgerView, replaces: Offsets, changes_
         table: The table.
         view: Its ledger.
         replaces: The offsets that the plan makes anew in it.
-        changes_seen: How many commits by others had ever changed its rows by then; None: not asked.
+        planned: What else it must be.
 
     Raises:
         RedoOvertakenError: It does not, or somebody has.
@@ -143,7 +156,9 @@ def check_as_planned(table: Table, view: LedgerView, replaces: Offsets, changes_
     entry = view.entry
     if uncovered := count(missing(replaces, view.coverage)):
         raise RedoOvertakenError(table.spec.id, f"{uncovered:,} of its offsets were taken back")
-    if changes_seen is not None and view.changes_seen != changes_seen:
+    if planned.newest_redo is not None and view.newest_redo != planned.newest_redo:
+        raise RedoOvertakenError(table.spec.id, "another redo, its undoing or a rewind was committed")
+    if planned.changes_seen is not None and view.changes_seen != planned.changes_seen:
         raise RedoOvertakenError(table.spec.id, "others changed its rows")
     if entry is None or entry.erased is None:
         return

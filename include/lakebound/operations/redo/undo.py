@@ -25,10 +25,12 @@ from lakebound.operations.erase.copying import Copies, Hit
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.recovery.plan import PlanChangedError
 from lakebound.operations.redo.held_rows import find_rows, rows_among
+from lakebound.operations.redo.marking import Run
+from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.quarantined import quarantined_among
-from lakebound.operations.redo.replacing import NewRows, moments_of, redo_chunk
+from lakebound.operations.redo.replacing import NewRows, Planned, RedoOvertakenError, moments_of, redo_chunk
 from lakebound.operations.redo.undo_facts import prepare_undo
-from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoPlan, UndoShare
+from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoShare
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Waits
@@ -62,10 +64,23 @@ def apply_undo(spec: PipelineSpec, places: Places, approved: str) -> dict[str, i
         if plan.is_done:
             raise NotUndoableError(spec.pipeline, f"the newest, {plan.undoes}, is undone", "`lakebound redo`, with its range")
         specs = {one.id: one for one in spec.tables}
-        return {share.table: _bring_back(spec, places, specs[share.table], share, plan) for share in plan.tables}
+        run = Run(spec.pipeline, plan.hash, undoes=plan.undoes)
+        for share in plan.tables:  # all of them before the first rows
+            attempts = spec.limits.commit_attempts
+            retry_as_guest(partial(_begin, spec, places, specs[share.table], share, run), what="undoing", attempts=attempts)
+        return {share.table: _bring_back(spec, places, specs[share.table], share, run) for share in plan.tables}
 
 
-def _bring_back(spec: PipelineSpec, places: Places, one: TableSpec, share: UndoShare, plan: UndoPlan) -> int:
+def _begin(spec: PipelineSpec, places: Places, one: TableSpec, share: UndoShare, run: Run) -> None:
+    """Have the table say how much is to be undone in it, if it does not say so yet."""
+    table, view = owned_table(spec, one, places)
+    left = sum(count(missing(chunk.redoes, share.undone)) for chunk in share.left)
+    so_far = standing(table.entries(), run.plan)
+    if not so_far.first or not left:
+        run.mark(table, view, left, first=so_far.first)
+
+
+def _bring_back(spec: PipelineSpec, places: Places, one: TableSpec, share: UndoShare, run: Run) -> int:
     """Bring back the old rows of one table, a commit of the redo after another, and return how many."""
     rows, undone = 0, share.undone
     with AskForTurn(ControlFolder(places.home, spec.pipeline, places.state), one.id) as turn:
@@ -78,17 +93,19 @@ def _bring_back(spec: PipelineSpec, places: Places, one: TableSpec, share: UndoS
             left = Chunk(redoes=missing(chunk.redoes, undone), read=chunk.read)
             if not count(left.redoes):
                 continue
-            work = partial(_bring_back_chunk, spec, places, one, (share.before, left), plan, Waits(between=wait))
+            work = partial(_bring_back_chunk, spec, places, one, (share.before, left), run, Waits(between=wait))
             rows += retry_as_guest(work, what=f"undoing in {one.id}", attempts=spec.limits.commit_attempts)
             undone = add(undone, left.redoes)
     return rows
 
 
 def _bring_back_chunk(
-    spec: PipelineSpec, places: Places, one: TableSpec, what: tuple[str, Chunk], plan: UndoPlan, waits: Waits
+    spec: PipelineSpec, places: Places, one: TableSpec, what: tuple[str, Chunk], run: Run, waits: Waits
 ) -> int:
     """Commit the old rows of some offsets in the place of the new ones, and return how many."""
     (before, chunk), (table, view) = what, owned_table(spec, one, places)
+    if view.redo_progress.plan != run.plan:
+        raise RedoOvertakenError(one.id, "another redo, or a rewind, was committed")
     spans = spans_of(chunk.redoes)
     files = erasable(table)
     hits = find_rows(files, spans, before)
@@ -97,9 +114,12 @@ def _bring_back_chunk(
         # The other way round: a copy of each old file that lacks all rows but those that come back.
         copies.write([Hit(hit.file, hit.going, hit.going.num_rows) for hit in hits], partial(_stays_away, spans=spans))
         draft = _draft(spec, places, view, chunk, [hit.going for hit in hits])
-        draft = draft.model_copy(update={"decision": plan.hash, "undoes": plan.undoes})
+        so_far = standing(table.entries(), run.plan)
+        draft = run.named(draft, so_far.first, max(0, view.redo_progress.left - count(missing(chunk.redoes, so_far.done))))
         attempts = max(_FEWEST_ATTEMPTS, spec.limits.commit_attempts)
-        redo_chunk(table, NewRows(draft, copies.files, spans), attempts=attempts, waits=waits)
+        redo_chunk(
+            table, NewRows(draft, copies.files, spans, Planned(newest_redo=view.newest_redo)), attempts=attempts, waits=waits
+        )
     except (FilesOutdatedError, TableMismatchError) as exc:
         copies.discard()  # none was committed
         raise NotUndoableError(spec.pipeline, f"{one.id} has other columns than before ({exc})", WORKS) from exc

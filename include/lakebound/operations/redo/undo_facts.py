@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from lakebound.ledger.entry import Entry, Offsets, add
+from lakebound.ledger.entry import Entry, Offsets, add, count
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoPlan, UndoShare, commits_of_newest
@@ -29,33 +29,38 @@ def prepare_undo(spec: PipelineSpec, places: Places) -> UndoPlan:
     found = {}
     for one in spec.tables:
         table, view = owned_table(spec, one, places)
-        if chain := _chain(spec.pipeline, table, view):
-            found[one.id] = table, view, chain
+        if view.newest_redo:
+            found[one.id] = table, view, _newest(table, view)
     if not found:
         raise NotUndoableError(spec.pipeline, "the rows of its tables stand on none", "`lakebound redo` lands a range again")
-    newest = max((chain for _, _, chain in found.values()), key=lambda chain: chain[0].committed_at_ms)
+    # Of a table whose newest redo is not kept any more another one was redone since: redos are kept for the same time.
+    kept = {name: one for name, one in found.items() if one[2]}
+    if not kept:
+        raise NotUndoableError(spec.pipeline, f"of the redo of {', '.join(found)} not all entries are kept", WORKS)
+    newest = max((chain for _, _, chain in kept.values()), key=lambda chain: chain[0].committed_at_ms)
     plan = commits_of_newest(newest)[0]
-    shares = [_share(spec, *held) for held in found.values() if commits_of_newest(held[2])[0] == plan]
+    shares = [_share(spec, *one) for one in kept.values() if commits_of_newest(one[2])[0] == plan]
     return UndoPlan(pipeline=spec.pipeline, undoes=plan, tables=tuple(shares))
 
 
-def _chain(pipeline: str, table: Table, view: LedgerView) -> list[TableCommit]:
-    """Return the commits of the redos on which the rows stand, newest first, as far as they are kept."""
-    if not view.newest_redo:
-        return []
-    kept = {commit.entry.commit: commit for commit in table.history().commits() if commit.kind == "redo" and commit.entry}
+def _newest(table: Table, view: LedgerView) -> list[TableCommit]:
+    """Return the commits of a table's newest redo and of its undoing, newest first, as far as they are kept."""
     found, at = list[TableCommit](), view.newest_redo
-    while commit := kept.get(at):
+    for commit in table.history().commits():
+        if commit.kind != "redo" or commit.entry is None or commit.entry.commit != at:
+            continue
         found.append(commit)
-        at = (commit.entry.redo_before if commit.entry else None) or ""
-    if not found or (at and len(commits_of_newest(found)[1]) + len(commits_of_newest(found)[2]) == len(found)):
-        raise NotUndoableError(pipeline, f"of the redo of {table.spec.id} not all entries are kept", WORKS)
+        at = commit.entry.redo_before or ""
+        if not at or (commit.entry.commit == commit.entry.redo_first and not commit.entry.undoes):
+            break
     return found
 
 
 def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[TableCommit]) -> UndoShare:
     _, own, undoing = commits_of_newest(chain)
-    if not own or own[-1].parent is None:
+    if not own or own[-1].entry is None or own[-1].entry.redo_first != own[-1].entry.commit:
+        raise NotUndoableError(spec.pipeline, f"of the redo of {table.spec.id} not all entries are kept", WORKS)
+    if own[-1].parent is None:
         raise NotUndoableError(spec.pipeline, f"{table.spec.id} no longer tells what it was before", WORKS)
     try:
         past = table.look_back(own[-1].parent)
@@ -66,13 +71,15 @@ def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[T
         gone = f"{len(past.missing_files)} files of {table.spec.id} of before are gone"
         raise NotUndoableError(spec.pipeline, gone, WORKS)
     entries = [commit.entry for commit in (*undoing, *own) if commit.entry is not None]
+    redone = [commit.entry for commit in own if commit.entry and count(commit.entry.redoes)]
     _check_only_redone(spec, table, view, past.entry, entries)
     return UndoShare(
         table=table.spec.id,
         before=own[-1].parent,
-        chunks=tuple(Chunk(redoes=one.entry.redoes, read=one.entry.read) for one in own if one.entry is not None),
+        chunks=tuple(Chunk(redoes=one.redoes, read=one.read) for one in redone),
         undone=_together(commit.entry for commit in undoing),
         until_ms=_until_ms(spec, table, parent, own[-1].committed_at_ms),
+        is_unfinished=view.redo_progress.left > 0,
     )
 
 

@@ -50,6 +50,7 @@ class UndoShare(Frozen):
         chunks: The redo's commits, newest first.
         undone: Offsets whose old rows are back already.
         until_ms: How long that version is kept, in epoch milliseconds.
+        is_unfinished: Whether the table says that the redo, or its undoing, is done in part.
     """
 
     table: str
@@ -57,6 +58,7 @@ class UndoShare(Frozen):
     chunks: tuple[Chunk, ...]
     undone: Offsets = Field(default_factory=dict)
     until_ms: int = 0
+    is_unfinished: bool = False
 
     @property
     def offsets(self) -> Offsets:
@@ -95,8 +97,8 @@ class UndoPlan(Frozen):
 
     @property
     def is_done(self) -> bool:
-        """Whether all old rows are back."""
-        return not any(one.left for one in self.tables)
+        """Whether all old rows are back, and all tables say so."""
+        return not any(one.left or one.is_unfinished for one in self.tables)
 
     def lines(self) -> Iterator[str]:
         """Yield the plan as a person reads it."""

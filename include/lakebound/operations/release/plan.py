@@ -8,6 +8,7 @@ from lakebound.errors import LakeboundError
 from lakebound.formats.reasons import DECODER_REASONS
 from lakebound.frozen import Frozen
 from lakebound.inspection.proof.offset_arrays import size
+from lakebound.operations.backfill.half_done import check_no_redo_unfinished
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.release.candidates import look_at, offsets_in
 from lakebound.operations.release.reading import read_index
@@ -79,6 +80,7 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         NotReleasableError: The pipeline has target topics or stores.
         NotReplayableError: The reason is none of the decoder's.
         NothingLandedYetError: A table has no ledger yet.
+        RedoUnfinishedError: A redo is done in part.
         LakeboundError: What reading a ledger raises.
     """
     check_stateless(spec, "release from quarantine")
@@ -95,7 +97,9 @@ def prepare(spec: PipelineSpec, places: Places, reason: str | None = None) -> Re
         return plan
     shares = []
     for one in spec.tables:
-        found = look_at(owned_table(spec, one, places)[0], quarantined)
+        table, view = owned_table(spec, one, places)
+        check_no_redo_unfinished(spec.pipeline, one.id, view.entry)
+        found = look_at(table, quarantined)
         lacking, landed, uncovered = (size(arrays) for arrays in (found.lacking, found.landed, found.uncovered))
         shares.append(ReleaseShare(table=one.id, lacking=lacking, landed=landed, uncovered=uncovered))
     return plan.model_copy(update={"tables": tuple(shares)})

@@ -17,12 +17,15 @@ from lakebound.inspection.doctor.pipeline.numbers import (
     seconds_to_data_loss,
 )
 from lakebound.inspection.doctor.wording import needs_person, warning
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.spec.times import in_utc, seconds_in_words
 
 NEAR_LOSS_SECONDS = 6 * 3600.0
 NEAR_LOSS_SHARE = 0.25
 CHECKPOINT_BYTES = 1 << 30
 CLOCK_SECONDS = 5.0
+REDO_QUIET_SECONDS = 1800.0
+"""Longer than a redo takes for one batch."""
 _NAMED_CHANGES = 5
 REFERENCE_READ_SECONDS = 300.0
 """Longer than a table takes that may be a reference."""
@@ -58,6 +61,22 @@ def rows_changed_by_others(facts: PipelineFacts) -> Iterator[RuleFinding]:
         )
         evidence = {"table": table.table, "versions": [one.version for one in changes]}
         yield warning("rows-changed-by-others", sentence, "rows-changed", **evidence)
+
+
+def redo_unfinished(facts: PipelineFacts) -> Iterator[RuleFinding]:
+    """A redo, or its undoing, has ended before all was done: of the rest the rows are those of before."""
+    for table in facts.targets:
+        now = (table.entry.redo_progress if table.entry else None) or NO_REDO
+        quiet = facts.now - now.at_ms / 1000
+        if not now.left or quiet < REDO_QUIET_SECONDS:
+            continue
+        what = f"the redo {now.plan}" if now.undoes is None else f"the undoing of the redo {now.undoes}"
+        sentence = (
+            f"{what} is not finished in table {table.table}: {now.left:,} offsets are left, and it has done nothing for "
+            f"{seconds_in_words(quiet)}. Finish it by the command that began it, or undo it: lakebound redo "
+            f"{facts.spec.pipeline} --undo"
+        )
+        yield warning("redo-unfinished", sentence, "bad-deploy", table=table.table, plan=now.plan, left=now.left)
 
 
 def lag_too_large(facts: PipelineFacts) -> Iterator[RuleFinding]:
@@ -135,6 +154,7 @@ def transform_raises(facts: PipelineFacts) -> Iterator[RuleFinding]:
 WARNING_RULES = (
     data_loss_near,
     rows_changed_by_others,
+    redo_unfinished,
     lag_too_large,
     quarantine_flood,
     transform_raises,

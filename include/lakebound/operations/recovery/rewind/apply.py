@@ -23,7 +23,10 @@ from lakebound.tables.places import Places
 from lakebound.tables.table import Table, open_table
 
 _LAST_COMMITS = 5
-_OF_THE_RESET = ("coverage", "former", "released", "foreign_changes", "sources", "erased", "newest_redo", "changes_seen")
+_OF_THE_RESET = (
+    *("coverage", "former", "released", "foreign_changes", "changes_seen", "sources", "erased"),
+    *("newest_redo", "redo_progress"),
+)
 
 
 def apply_rewind(

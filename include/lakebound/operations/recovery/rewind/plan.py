@@ -15,6 +15,7 @@ from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
@@ -180,6 +181,8 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["sources"] = table.past.entry.model_dump(mode="json", include={"sources"})["sources"]
         if table.newest_redo or table.redo_after:
             detail["newest_redo"] = table.redo_after
+            progress = (table.past.entry.redo_progress if table.past.entry else None) or NO_REDO
+            detail["redo_progress"] = progress.model_dump(mode="json")
         changes = (table.past.entry.changes_seen if table.past.entry else None) or 0
         if table.changes_seen or changes:
             detail["changes_seen"] = changes
