@@ -121,8 +121,7 @@ def _told_subject(part: SchemasInUse, one: SubjectInUse) -> str:
         ids = [known for version in used for known in version.ids]
         told += f", version {used[0].number}{_ids(used[0])}"
         told += f"; {len(used)} versions in use (ids {_some([*map(str, ids)])})" if len(used) > 1 else ""
-    if one.compatibility:
-        told += f"; compatibility {one.compatibility}"
+    told += f"; compatibility {one.compatibility or 'not known'}"
     newest = one.versions[0] if one.versions else None
     if newest is not None and newest.problem:
         told += f". The newest, version {newest.number}{_ids(newest)}, is not followed: {newest.problem}"

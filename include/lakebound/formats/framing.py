@@ -48,11 +48,16 @@ def schema_of(value: bytes, headers: Headers | None = None, name: Header = VALUE
         headers: Of the record; None where nobody asked for them.
         name: Of the header that may name the schema; the last one of that name counts.
     """
-    for header, content in reversed(headers or ()):
-        if header == name and content is not None:
-            return _of_header(content, value)
+    content = naming_header(headers, name)
+    if content is not None:
+        return _of_header(content, value)
     number = number_at_start(value)
     return None if number is None else (number, value[_NUMBER_BYTES:])
+
+
+def naming_header(headers: Headers | None, name: Header) -> bytes | None:
+    """Return what the header has that alone names the schema of a record; None where the value itself names it."""
+    return next((content for header, content in reversed(headers or ()) if header == name and content is not None), None)
 
 
 def _of_header(content: bytes, value: bytes) -> tuple[SchemaId, bytes] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
-from lakebound.formats.framing import SCHEMA_HEADERS, foreign_frame, number_at_start, schema_of
+from lakebound.formats.framing import SCHEMA_HEADERS, Header, foreign_frame, naming_header, number_at_start, schema_of
 from lakebound.formats.parts import Part, together
 from lakebound.formats.schemas import (
     KnownSchemas,
@@ -124,9 +124,10 @@ class RegisteredDecoder:
             if value is None:
                 problems[at] = NO_VALUE
                 continue
-            framed = schema_of(value, records.headers[at] if records.headers is not None else None, self._header)
+            headers = records.headers[at] if records.headers is not None else None
+            framed = schema_of(value, headers, self._header)
             if framed is None:
-                problems[at] = _unframed(value)
+                problems[at] = _unframed(value, naming_header(headers, self._header), self._header)
                 continue
             places, payloads = found.setdefault(framed[0], ([], []))
             places.append(at)
@@ -175,9 +176,17 @@ class PlainDecoder:
         return Decoded(decoded.columns, {**problems, **missing}, len(values))
 
 
-def _unframed(value: bytes) -> Problem:
-    begins = value[:_SHOWN_BYTES].hex(" ")
-    what = "is empty" if not value else f"begins with {begins}" if len(value) >= 5 else f"has {len(value)} bytes: {begins}"
+def _unframed(value: bytes, in_header: bytes | None, header: Header) -> Problem:
+    """Return why nothing says which schema a record was written with.
+
+    Args:
+        value: Of the record.
+        in_header: What the header has that names the schema; None where there is none.
+        header: Its name.
+    """
+    if in_header is not None:
+        told = f"its header {header} {_told_bytes(in_header)}, and not with 00 and four bytes or 01 and sixteen"
+        return Problem(NO_SCHEMA_ID, f"the record does not say which schema it was written with: {told}")
     foreign = foreign_frame(value)
     if foreign is not None:
         return Problem(
@@ -185,5 +194,13 @@ def _unframed(value: bytes) -> Problem:
             f"the record begins with {foreign}, which is not supported; only the frame of Confluent's serialisers is",
         )
     return Problem(
-        NO_SCHEMA_ID, f"the record does not say which schema it was written with: it {what}, and not with 00 and four bytes"
+        NO_SCHEMA_ID,
+        f"the record does not say which schema it was written with: it {_told_bytes(value)}, and not with 00 and four bytes",
+    )
+
+
+def _told_bytes(content: bytes) -> str:
+    begins = content[:_SHOWN_BYTES].hex(" ")
+    return (
+        "is empty" if not content else f"begins with {begins}" if len(content) >= 5 else f"has {len(content)} bytes: {begins}"
     )

@@ -226,7 +226,7 @@ def _subject(
             continue
         writers.append((ids, schema))
     if not found:
-        why = next(iter(refused.values()), "there is none")
+        why = next(iter(refused.values()), None) or next((one.problem for one in versions if one.problem), "there is none")
         raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
     columns = wanted
     if columns is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,16 +10,19 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from lakebound.control.schemas_in_use import SchemasInUse
-from lakebound.errors import ReusedSchemaIdError
+from lakebound.errors import RegistryUnavailableError, ReusedSchemaIdError
 from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText
 from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
 from lakebound.landing.older_schemas import Newest
 from lakebound.landing.schema_origins import schemas_in_use
 from lakebound.landing.used_schemas import Named, reused_ids, to_name
+from lakebound.redaction import redacted
 from lakebound.spec.schema_source import SchemaSourceSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
 
 ColumnsOfDdl = Callable[[str], "pa.Schema"]
 """Returns the columns of a text in Spark's DDL, which Spark alone reads in full."""
@@ -101,6 +105,7 @@ class PartSchemas:
         self._sign: object = None
         self._read: ReadSchemas | None = None
         self._named: dict[str, str] = {}
+        self._allowed: Mapping[str, str] = {}
         self._lock, self._asking = RLock(), RLock()
 
     @property
@@ -176,15 +181,20 @@ class PartSchemas:
     def in_use(self) -> SchemasInUse | None:
         """Return what the part is read with, and what its columns come from; None before it was read, or without a registry.
 
+        While the registry is away, the compatibility modes are those that it told last.
+
         Raises:
-            LakeboundError: The registry is away, or refuses.
+            LakeboundError: The registry refuses.
         """
         with self._lock:
             read, versions = self._read, self._all_versions()
         if self._subjects is None or read is None or read.known is None:
             return None
-        allowed = self._subjects.compatibility(self._names)
-        return schemas_in_use(self.source, versions, dict(read.known.refused), allowed)
+        try:
+            self._allowed = self._subjects.compatibility(self._names)
+        except RegistryUnavailableError as exc:
+            log.warning("the compatibility modes are not known: %s", redacted(exc))
+        return schemas_in_use(self.source, versions, dict(read.known.refused), self._allowed)
 
     def learn(self, ids: Collection[SchemaId]) -> None:
         """Ask for schemas that records name: afterwards it is known of each what becomes of its records.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import TypeVar
@@ -165,16 +166,15 @@ class SchemaBook:
         """Ask whether the registries have other versions now; ``has_newer`` says it then.
 
         Raises:
-            LakeboundError: A registry is away, or refuses.
+            LakeboundError: A registry is away, or refuses; all others have been asked.
         """
-        for one in self._parts.values():
-            one.look()
+        _each(one.look for one in self._parts.values())
 
     def in_use(self) -> tuple[SchemasInUse, ...]:
         """Return what the records are read with, and what their columns come from; nothing before it was read.
 
         Raises:
-            LakeboundError: A registry is away, or refuses.
+            LakeboundError: A registry refuses.
         """
         return tuple(found for one in self._parts.values() if (found := one.in_use()) is not None)
 
@@ -192,19 +192,21 @@ class SchemaBook:
         """Ask for the schemas that records want: afterwards none is, and it is known of each what becomes of its records.
 
         Raises:
-            LakeboundError: A registry is away, as ``away`` says then, or refuses.
+            LakeboundError: A registry is away, as ``away`` says then, or refuses; all others have been asked.
         """
         with self._lock:
             wanted = dict(self._wanted)
-        for part, ids in wanted.items():
-            try:
-                self._parts[part].learn(ids)
-            except LakeboundError as exc:
-                self._away = exc if exc.passes else None
-                raise
-            with self._lock:
-                self._wanted[part] -= ids
+        try:
+            _each(partial(self._learn, part, ids) for part, ids in wanted.items())
+        except LakeboundError as exc:
+            self._away = exc if exc.passes else None
+            raise
         self._away = None
+
+    def _learn(self, part: PartOfRecord, ids: frozenset[SchemaId]) -> None:
+        self._parts[part].learn(ids)
+        with self._lock:
+            self._wanted[part] -= ids
 
     def followed(self, settle: Callable[[PipelineSpec], Settled]) -> Settled:
         """Return what a function makes of the pipeline with the newest schemas that it takes; older ones where it refuses.
@@ -286,6 +288,22 @@ class SchemaBook:
             return schemas.source.with_schemas(schemas.read())
         except UnreadableSchemaError as exc:
             raise SchemaRefusedError(self._spec.pipeline, part, schemas.source.format, str(exc)) from exc
+
+
+def _each(asks: Iterable[Callable[[], None]]) -> None:
+    """Ask all registries, also where one of them is away: each knows other schemas.
+
+    Raises:
+        LakeboundError: The first refusal; where there is none, the first outage.
+    """
+    errors: list[LakeboundError] = []
+    for ask in asks:
+        try:
+            ask()
+        except LakeboundError as exc:
+            errors.append(exc)
+    if errors:
+        raise min(errors, key=lambda one: one.passes)
 
 
 def open_schemas(run: RunSpec, columns_of: ColumnsOfDdl, *, learns: bool = False, keeps: bool = True) -> SchemaBook:

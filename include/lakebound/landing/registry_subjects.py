@@ -96,7 +96,7 @@ class RegistrySubjects:
     def _newest(self, subject: str) -> object:
         try:
             return self._client.version(subject, deleted=True)
-        except UnusableSchemaError as exc:
+        except (UnusableSchemaError, RegistryForbiddenError) as exc:
             return str(exc)
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
@@ -170,7 +170,7 @@ class RegistrySubjects:
         """Return a version; None where it is gone meanwhile."""
         try:
             found = self._client.version(subject, number, deleted=True)
-        except UnusableSchemaError as exc:
+        except (UnusableSchemaError, RegistryForbiddenError) as exc:
             return Version(number, (), None, str(exc))
         return None if found is None or found.id is None else Version(number, (found.id,), found.schema)
 

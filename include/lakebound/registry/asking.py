@@ -40,6 +40,7 @@ class _Outcome:
 
     schema: SchemaText | None
     reason: str
+    is_missing: bool = False
 
 
 @dataclass
@@ -57,7 +58,6 @@ class Asker:
         self._registry = registry
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="schema-registry")
         self._under_way: dict[SchemaId, Future[_Outcome]] = {}
-        self._has_answered = False
 
     def close(self) -> None:
         """Ask nothing more; requests that are under way end by their own limit of time."""
@@ -72,7 +72,6 @@ class Asker:
 
         Raises:
             RegistryLoginError: The registry refuses the login.
-            RegistryForbiddenError: It lets its user read none.
             RegistryAnswerError: It is no registry with Confluent's API.
             MissingSecretError: A secret is not where registries.yaml says.
         """
@@ -123,11 +122,10 @@ class Asker:
         except UnusableSchemaError as exc:
             return _Outcome(None, f"Lakebound cannot use the schema: {cut(str(exc))}")
         except RegistryForbiddenError as exc:
-            if not self._has_answered:
-                raise
-            return _Outcome(None, str(exc))
-        self._has_answered = self._has_answered or schema is not None
-        return _Outcome(schema, "" if schema is not None else _no_schema(self._registry.name, schema_id))
+            return _Outcome(None, str(exc))  # Of this one: with a registry's rights by subject, a record can name any.
+        if schema is None:
+            return _Outcome(None, _no_schema(self._registry.name, schema_id), is_missing=True)
+        return _Outcome(schema, "")
 
 
 def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
@@ -155,7 +153,7 @@ def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
 
 
 def _is_missing(future: Future[_Outcome]) -> bool:
-    return future.done() and future.exception() is None and future.result().schema is None
+    return future.done() and future.exception() is None and future.result().is_missing
 
 
 def _no_schema(registry: str, schema_id: SchemaId) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
-from lakebound.errors import RegistryAnswerError
+from lakebound.errors import RegistryAnswerError, RegistryForbiddenError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.registry.answers import (
     NoSuchPathError,
@@ -139,9 +139,17 @@ class RegistryClient:
         return RegisteredSchema(subject, answer.version or number or 0, answer.id, self._resolved(answer))
 
     def compatibility(self, subject: str) -> str | None:
-        """Return which changes of its schemas a subject allows, such as BACKWARD; by default the registry's own."""
+        """Return which changes of its schemas a subject allows, such as BACKWARD; by default the registry's own.
+
+        None where the registry does not tell, or its user may not read it: schemas can be read all the same.
+        """
         for path in (f"config/{quote(subject, safe='')}", "config"):
-            found = self._get(path, {"defaultToGlobal": "true"}, f"the compatibility mode of {subject!r}", read_compatibility)
+            try:
+                found = self._get(
+                    path, {"defaultToGlobal": "true"}, f"the compatibility mode of {subject!r}", read_compatibility
+                )
+            except RegistryForbiddenError:
+                continue
             if found is not None:
                 return found
         return None
@@ -151,7 +159,15 @@ class RegistryClient:
         return self._schema(path, parameters, f"subject {subject!r}, version {number}")
 
     def _resolved(self, answer: SchemaAnswer) -> SchemaText:
-        return with_references(answer, lambda subject, number: self._version(subject, number, deleted=True))
+        return with_references(answer, self._imported)
+
+    def _imported(self, subject: str, number: int) -> SchemaAnswer | None:
+        try:
+            return self._version(subject, number, deleted=True)
+        except RegistryForbiddenError:
+            raise UnusableSchemaError(
+                f"it imports subject {subject!r}, version {number}, which the registry does not let its user read"
+            ) from None
 
     def _schema_by_guid(self, guid: uuid.UUID, what: str) -> SchemaAnswer | None:
         try:

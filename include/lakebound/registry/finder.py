@@ -43,7 +43,6 @@ class SchemaFinder:
 
         Raises:
             RegistryLoginError: The registry refuses the login, and an id is unknown; as are the next three.
-            RegistryForbiddenError: It lets its user read none.
             RegistryAnswerError: It is no registry with Confluent's API.
             MissingSecretError: A secret is not where registries.yaml says.
         """

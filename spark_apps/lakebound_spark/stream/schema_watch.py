@@ -47,13 +47,12 @@ class SchemaWatch:
     def _loop(self) -> None:
         while True:
             settled = self._book.settled
-            try:
-                if self._book.away is not None:
-                    self._book.ask()
-                self._book.look()
-                self._note(self._book.in_use())
-            except Exception as exc:
-                log.warning("the versions of the schemas are not known: %s", redacted(exc))
+            # One after the other, whatever comes of each: of two registries, one may be away.
+            for do in (self._ask_again, self._book.look, self._note):
+                try:
+                    do()
+                except Exception as exc:
+                    log.warning("the versions of the schemas are not known: %s", redacted(exc))
             if self._wait(settled):
                 return
 
@@ -73,7 +72,12 @@ class SchemaWatch:
                 return True
         return False
 
-    def _note(self, parts: tuple[SchemasInUse, ...]) -> None:
+    def _ask_again(self) -> None:
+        if self._book.away is not None:
+            self._book.ask()
+
+    def _note(self) -> None:
+        parts = self._book.in_use()
         if parts and parts != self._noted:
             write_schemas_in_use(self._control, SchemasRecord(at=time.time(), parts=parts))
             self._noted = parts

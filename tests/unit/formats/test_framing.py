@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import uuid
 
+import pyarrow as pa
 import pytest
 
+from lakebound.formats.contract import Records
 from lakebound.formats.framing import KEY_HEADER, VALUE_HEADER, schema_of
+from lakebound.formats.registered import RegisteredDecoder
+from lakebound.formats.schemas import KnownSchemas, PayloadDecoder
 
 GUID = "7f6a2c1e-52a4-4c1b-9d0e-3f0f3a5b8c11"
 
@@ -50,3 +54,26 @@ def test_of_headers_the_last_one_of_the_name_counts() -> None:
 @pytest.mark.parametrize("content", [b"", b"\x01" + bytes(15), b"\x02" + bytes(16)])
 def test_a_header_that_names_no_schema_is_none(content: bytes) -> None:
     assert schema_of(b"\x00\x00\x00\x00\x07body", [(VALUE_HEADER, content)]) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"17", "has 2 bytes: 31 37"),
+        (b"", "is empty"),
+        (b"\x02" + bytes(16), "begins with 02 00"),
+        (b"\x01\x02", "has 2 bytes: 01"),
+    ],
+)
+def test_where_a_header_names_the_schema_it_is_what_the_reason_tells(content: bytes, told: str) -> None:
+    """The value may have a right frame: it does not count then."""
+
+    def none_is_made(*_: object) -> PayloadDecoder:
+        raise AssertionError("no schema is named")
+
+    decoder = RegisteredDecoder(pa.schema([("a", pa.int64())]), KnownSchemas((), asks=False), none_is_made)
+    for value in (b"\x00\x00\x00\x00\x01\x0e", b"", b"\x02"):
+        [problem] = decoder.decode(Records([None], [value], [[(VALUE_HEADER, content)]])).problems.values()
+        assert f"its header __value_schema_id {told}" in problem.detail
+    [problem] = decoder.decode(Records([None], [b"17"], [[]])).problems.values()
+    assert "it has 2 bytes: 31 37, and not with 00" in problem.detail

@@ -444,9 +444,20 @@ class AwayForAWhile(Subjects):
     error: LakeboundError | None = None
 
     def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
+        self._answers()
+        return super().versions(subjects)
+
+    def sign(self, subjects: Collection[str]) -> object:
+        self._answers()
+        return super().sign(subjects)
+
+    def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
+        self._answers()
+        return super().compatibility(subjects)
+
+    def _answers(self) -> None:
         if self.error is not None:
             raise self.error
-        return super().versions(subjects)
 
 
 @pytest.mark.parametrize("question", ["versions", "find"])
@@ -471,6 +482,32 @@ def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pyte
             answer.set()
         learning.result(30 * STRETCH)
     assert refused(book) == {7: "there is none"}
+
+
+@pytest.mark.parametrize("away", ["value", "key"])
+def test_one_registry_that_is_away_keeps_nobody_from_asking_the_other(away: PartOfRecord) -> None:
+    """The first refusal is told, and where there is none the first outage: a person has to look at the former."""
+    subjects = {"value": AwayForAWhile([avro("a")]), "key": AwayForAWhile([avro("k")], 101)}
+    here: PartOfRecord = "key" if away == "value" else "value"
+    book = SchemaBook(pipeline(key={}), {}, subjects, learns=True)
+    book.followed(tables_with(without=""))
+    subjects[away].error = RegistryUnavailableError("shop", "http://nowhere", "refused")
+    subjects[here].schemas.append(avro("a" if here == "value" else "k", "new"))
+    with pytest.raises(RegistryUnavailableError):
+        book.look()
+    assert book.has_newer and "new" in book.followed(tables_with(without=""))
+    subjects[here].schemas.append(avro("a" if here == "value" else "k", "new", "newest"))
+    for part, ids in (("value", {2, 3}), ("key", {102, 103})):
+        book.want(part, ids)  # type: ignore[arg-type]
+    with pytest.raises(RegistryUnavailableError):
+        book.ask()
+    assert book.away is not None and "newest" in book.followed(tables_with(without=""))
+    assert [one.part for one in book.in_use()] == ["value", "key"]
+    subjects[here].error = LakeboundError("no login")
+    for asks in (book.look, book.ask):
+        book.want(here, {999})
+        with pytest.raises(LakeboundError, match="no login"):
+            asks()
 
 
 def test_what_records_want_is_asked_for_until_the_registry_answers() -> None:
