@@ -93,6 +93,11 @@ class ComposedFormat:
         parts = (self.value, None if self.key is None else self.key.form, self.headers)
         return any(part.reads_headers for part in parts if part is not None)
 
+    @property
+    def reads_topics(self) -> bool:
+        """Whether the decoder needs the records' topics."""
+        return self.value.reads_topics or (self.key is not None and self.key.form.reads_topics)
+
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
         return _ComposedDecoder(self)
@@ -117,7 +122,7 @@ class _ComposedDecoder:
             parts.append((headers.columns, headers.problems))
             problems |= headers.problems
         if self._key is not None and self._form.key is not None:
-            key = self._key.decode(Records(records.keys, records.keys, records.headers))
+            key = self._key.decode(Records(records.keys, records.keys, records.headers, records.topics))
             parts.insert(0, (self._form.key.made(key.columns), key.problems))
             problems |= _told(key.problems, self._key_problem)
         problems |= _told(value.problems, self._value_problem)

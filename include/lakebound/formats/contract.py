@@ -25,11 +25,13 @@ class Records:
         keys: Of each record.
         values: Of each record.
         headers: Of each record, in their order; None where nobody asked for them.
+        topics: Of each record; None where nobody asked for them.
     """
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     headers: Sequence[Headers] | None = None
+    topics: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

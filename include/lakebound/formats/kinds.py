@@ -30,6 +30,10 @@ class ValueFormat(Protocol):
     def reads_headers(self) -> bool:
         """Whether the decoder needs the records' headers."""
 
+    @property
+    def reads_topics(self) -> bool:
+        """Whether the decoder needs the records' topics."""
+
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
 
@@ -56,6 +60,11 @@ class JsonFormat:
     @property
     def reads_headers(self) -> bool:
         """Whether the decoder needs the records' headers."""
+        return False
+
+    @property
+    def reads_topics(self) -> bool:
+        """Whether the decoder needs the records' topics."""
         return False
 
     def decoder(self) -> ValueDecoder:
@@ -91,6 +100,11 @@ class SchemaFormat:
     def reads_headers(self) -> bool:
         """Whether the decoder needs the records' headers: one may name the schema."""
         return self.known is not None
+
+    @property
+    def reads_topics(self) -> bool:
+        """Whether the decoder needs the records' topics: subjects of several topics have a schema together."""
+        return self.known is not None and bool(self.known.of_topics)
 
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""

@@ -37,6 +37,11 @@ class PlainFormat:
         """Whether the decoder needs the records' headers."""
         return False
 
+    @property
+    def reads_topics(self) -> bool:
+        """Whether the decoder needs the records' topics."""
+        return False
+
     def decoder(self) -> ValueDecoder:
         """Return a decoder."""
         return self

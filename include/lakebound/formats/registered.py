@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
+from lakebound.formats import room
 from lakebound.formats.contract import NO_VALUE, Decoded, Problem, Records
 from lakebound.formats.framing import SCHEMA_HEADERS, Header, foreign_frame, naming_header, number_at_start, schema_of
 from lakebound.formats.parts import Part, together
@@ -80,10 +81,13 @@ class RegisteredDecoder:
         self._header = SCHEMA_HEADERS[part]
         self._writers = dict(known.writers)
         self._readers, self._records = dict(known.readers), dict(known.records)
-        self._refused = dict(known.refused)
+        self._of_topics = {(one.schema, one.topic): one for one in known.of_topics}
+        self._shared = frozenset(one.schema for one in known.of_topics)
+        self._problems: dict[tuple[SchemaId, str | None], str] = {(schema, None): told for schema, told in known.refused}
+        self._problems |= {at: one.problem for at, one in self._of_topics.items() if one.problem is not None}
         self._asks = known.asks
         self._decoder_of = decoder_of
-        self._decoders: dict[SchemaId, PayloadDecoder] = {}
+        self._decoders: dict[tuple[SchemaId, str | None], PayloadDecoder] = {}
 
     def decode(self, records: Records) -> Decoded:
         """Return what becomes of records.
@@ -94,12 +98,13 @@ class RegisteredDecoder:
         values = records.values
         problems: dict[int, Problem] = {}
         by_schema = self._by_schema(values, records, problems)
-        unknown = {schema for schema in by_schema if schema not in self._writers and schema not in self._refused}
+        unknown = {schema for schema in by_schema if schema not in self._writers and (schema, None) not in self._problems}
         if unknown and self._asks:
             raise NewSchemasError(self._part, unknown)
         parts: list[Part] = []
-        for schema, (places, payloads) in by_schema.items():
-            decoder = self._decoder(schema)
+        taken_bytes = 0
+        for schema, topic, places, payloads in self._by_topic(by_schema, records.topics):
+            decoder = self._decoder(schema, topic)
             if isinstance(decoder, Problem):
                 problems |= dict.fromkeys(places, decoder)
                 continue
@@ -107,9 +112,25 @@ class RegisteredDecoder:
             problems |= {places[at]: found for at, found in decoded.problems.items()}
             good = places if not decoded.problems else [places[at] for at in decoded.good]
             parts.append(Part(decoded.columns, good))
+            taken_bytes += sum(column.nbytes for column in decoded.columns.values())
+            if taken_bytes > room.MOST_AT_ONCE_BYTES and len(values) > 1:
+                raise room.TooMuchAtOnceError
         if not parts:  # What takes as long as decoding a few records is done only where it is needed.
             parts.append(Part({field.name: pa.array([], field.type) for field in self._columns}, []))
         return Decoded(together(parts), problems, len(values))
+
+    def _by_topic(
+        self, by_schema: Mapping[SchemaId, tuple[list[int], list[bytes]]], topics: Sequence[str] | None
+    ) -> Iterator[tuple[SchemaId, str | None, list[int], list[bytes]]]:
+        """Yield positions and payloads by schema; by topic, too, where the topic decides how they are read."""
+        for schema, (places, payloads) in by_schema.items():
+            if topics is None or schema not in self._shared:
+                yield schema, None, places, payloads
+                continue
+            for topic in dict.fromkeys(topics[at] for at in places):
+                own = [number for number, at in enumerate(places) if topics[at] == topic]
+                named = topic if (schema, topic) in self._of_topics else None
+                yield schema, named, [places[number] for number in own], [payloads[number] for number in own]
 
     def _by_schema(
         self, values: Sequence[bytes | None], records: Records, problems: dict[int, Problem]
@@ -139,21 +160,22 @@ class RegisteredDecoder:
         headers = records.headers
         return headers is not None and any(headers) and any(name == self._header for one in headers for name, _ in one)
 
-    def _decoder(self, schema: SchemaId) -> PayloadDecoder | Problem:
+    def _decoder(self, schema: SchemaId, topic: str | None) -> PayloadDecoder | Problem:
         """Return what decodes payloads of a schema, or why none of them can be read."""
-        if schema in self._decoders:
-            return self._decoders[schema]
-        if schema in self._writers and schema not in self._refused:
+        at = schema, topic
+        if at in self._decoders:
+            return self._decoders[at]
+        if schema in self._writers and at not in self._problems:
+            own = self._of_topics.get(at)
+            how = (self._readers.get(schema), self._records.get(schema)) if own is None else (own.reader, own.record)
             try:
-                self._decoders[schema] = self._decoder_of(
-                    self._writers[schema], self._readers.get(schema), self._records.get(schema)
-                )
-                return self._decoders[schema]
+                self._decoders[at] = self._decoder_of(self._writers[schema], *how)
+                return self._decoders[at]
             except UnreadableSchemaError as exc:
                 # Whoever gave the schemas should have found it. An error would come again with each try, for all records.
-                self._refused[schema] = str(exc)
-        if schema in self._refused:
-            return Problem(DOES_NOT_FIT, f"schema {schema} does not fit: {self._refused[schema]}")
+                self._problems[at] = str(exc)
+        if at in self._problems:
+            return Problem(DOES_NOT_FIT, f"schema {schema} does not fit: {self._problems[at]}")
         return Problem(UNKNOWN_SCHEMA, f"schema {schema} is none that the pipeline's subjects have")
 
 

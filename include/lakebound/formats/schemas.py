@@ -168,6 +168,18 @@ class SchemaReader(Protocol):
             UnreadableSchemaError: It cannot be read.
         """
 
+    def names_of_one(self, schema: SchemaText) -> frozenset[str]:
+        """Return the names of which a version shares one with another version whose only type of records it has, too.
+
+        It is empty where a type may have another name in each version.
+
+        Raises:
+            UnreadableSchemaError: The schema cannot be read.
+        """
+
+    def reads_first(self) -> bool:
+        """Return whether the first of several types at the top of a schema is read where the pipeline names none."""
+
     def same_record(self, schema: SchemaText, other: SchemaText, name: str) -> str | None:
         """Return what a schema calls a type of records of another version; None where it has none that stands for it.
 
@@ -217,6 +229,25 @@ class SchemaReader(Protocol):
 
 
 @dataclass(frozen=True)
+class TopicSchema:
+    """How records of one topic are read that name a schema which subjects of several topics have, each with its own newest.
+
+    Attributes:
+        topic: The topic.
+        schema: What the records say of the schema.
+        reader: With which they are read.
+        record: Full name of the type of the records, as in ``KnownSchemas.records``.
+        problem: Why none of them can be read.
+    """
+
+    topic: str
+    schema: SchemaId
+    reader: SchemaText
+    record: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
 class KnownSchemas:
     """Schemas by what records say of them.
 
@@ -226,6 +257,7 @@ class KnownSchemas:
         readers: With what some are read instead of the newest of all: the newest of their own subject.
         records: Full names of the types that records of some have, where the pipeline names none and the reader has several.
         asks: Whether the registry is asked for one that is not here; else its records have a problem.
+        of_topics: How records are read whose topic counts, too.
     """
 
     writers: tuple[tuple[SchemaId, SchemaText], ...] = ()
@@ -233,6 +265,7 @@ class KnownSchemas:
     readers: tuple[tuple[SchemaId, SchemaText], ...] = ()
     records: tuple[tuple[SchemaId, str], ...] = ()
     asks: bool = True
+    of_topics: tuple[TopicSchema, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ Where the pipeline names its columns, nothing else of a schema counts: it may ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.merged_fields import merged
 from lakebound.formats.same_names import as_compared
-from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, UnreadableSchemaError
+from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, TopicSchema, UnreadableSchemaError
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def schemas_of_subjects(
     *,
     asks: bool = True,
     wanted: pa.Schema | None = None,
+    topics: Mapping[str, Collection[str]] | None = None,
 ) -> ReadSchemas:
     """Return how values are read that name their schema.
 
@@ -103,6 +104,7 @@ def schemas_of_subjects(
         strange: Schemas that records named and that are of no subject, and why nothing is read with them.
         asks: Whether the registry is asked for further ones that records name.
         wanted: Columns that the pipeline names; None: those that the versions have together.
+        topics: Those whose records are of each subject; None where it does not matter.
 
     Raises:
         UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one that is read.
@@ -115,24 +117,65 @@ def schemas_of_subjects(
     records: dict[SchemaId, str] = {}
     refused: dict[SchemaId, str] = {}
     newest = found[0].reader
+    is_one_value = _is_one_value(found)
+    by_subject: dict[SchemaId, dict[str, TopicSchema]] = {}
     for one in found:
         refused |= dict(one.refused)
+        for known, reason in one.refused:
+            by_subject.setdefault(known, {})[one.name] = TopicSchema("", known, one.reader, problem=reason)
         for ids, writer in one.writers:
             problem = _problem(writer, one.reader, columns, one.record)
             for known in ids:
+                named = one.record if record is None else None
+                by_subject.setdefault(known, {})[one.name] = TopicSchema("", known, one.reader, named, problem)
                 if problem is not None:
                     refused.setdefault(known, problem)
                     continue
-                writers.setdefault(known, writer)
+                if known in writers:  # of an earlier subject: that one's newest reads it where no topic is known
+                    continue
+                writers[known] = writer
                 if one.reader != newest:
-                    readers.setdefault(known, one.reader)
-                if one.record is not None and record is None:
-                    records.setdefault(known, one.record)
+                    readers[known] = one.reader
+                if named is not None:
+                    records[known] = named
     refused = {known: reason for known, reason in {**strange, **refused}.items() if known not in writers}
     known_schemas = KnownSchemas(
-        tuple(writers.items()), tuple(refused.items()), tuple(readers.items()), tuple(records.items()), asks=asks
+        tuple(writers.items()),
+        tuple(refused.items()),
+        tuple(readers.items()),
+        tuple(records.items()),
+        asks=asks,
+        of_topics=tuple(_of_topics(by_subject, topics or {})),
     )
-    return ReadSchemas(columns, newest, known_schemas, schema_reader(newest.kind).is_one_value(newest, found[0].record))
+    return ReadSchemas(columns, newest, known_schemas, is_one_value)
+
+
+def _is_one_value(subjects: Sequence[_Subject]) -> bool:
+    """Return whether the records of all subjects are values without fields.
+
+    Raises:
+        UnreadableSchemaError: Those of one are, and those of another are not.
+    """
+    found = {one.name: schema_reader(one.reader.kind).is_one_value(one.reader, one.record) for one in subjects}
+    if len(set(found.values())) > 1:
+        value, record = (next(name for name, is_value in found.items() if is_value is wanted) for wanted in (True, False))
+        raise UnreadableSchemaError(
+            "", f"subject {value} has one value without fields, and subject {record} has fields; use a pipeline for each topic"
+        )
+    return next(iter(found.values()))
+
+
+def _of_topics(
+    by_subject: Mapping[SchemaId, Mapping[str, TopicSchema]], topics: Mapping[str, Collection[str]]
+) -> Iterator[TopicSchema]:
+    """Yield how the records of each topic are read, of schemas that subjects have together and do not read alike.
+
+    A registry gives one id to a text that is in two subjects, and each may have newer versions of its own.
+    """
+    for each in by_subject.values():
+        if len(set(each.values())) > 1:
+            for subject, how in each.items():
+                yield from (replace(how, topic=topic) for topic in topics.get(subject, ()))
 
 
 @dataclass(frozen=True)
@@ -183,6 +226,8 @@ def record_of(versions: Sequence[Version], record: str | None) -> RecordName:
     if all(len(names) == 1 for _, names in named):  # A type that is alone may have another name in each version.
         return RecordName()
     (oldest, names), (newest, _) = named[0], named[-1]
+    if len(names) > 1 and not schema_reader(oldest.kind).reads_first():
+        return RecordName()
     has_it = schema_reader(newest.kind).same_record(newest, oldest, names[0]) is not None
     return RecordName(names[0], oldest) if has_it else RecordName()
 
@@ -208,6 +253,9 @@ def _subject(
 ) -> _Subject:
     usable, refused = _usable(versions, passed_over)
     named = record_of(versions, record)
+    if record is None:
+        usable, others = _of_one_type(usable)
+        refused |= others
     if wanted is not None:
         usable, other_units = _of_one_unit(usable, named, wanted, units)
         refused |= other_units
@@ -245,6 +293,31 @@ def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) ->
         else:
             refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
     return usable, refused
+
+
+def _of_one_type(usable: Sequence[_Written]) -> tuple[list[_Written], dict[SchemaId, str]]:
+    """Return the versions whose records are of the type that the oldest one has, and why nothing is read with the others.
+
+    Args:
+        usable: The versions, the newest first.
+    """
+    kept: list[_Written] = []
+    refused: dict[SchemaId, str] = {}
+    known: frozenset[str] = frozenset()
+    first = ""
+    for ids, schema in reversed(usable):
+        try:
+            names = schema_reader(schema.kind).names_of_one(schema)
+            own = next(iter(schema_reader(schema.kind).records_of(schema)), "")
+        except UnreadableSchemaError:
+            names, own = frozenset(), ""  # told where its columns are read
+        if known and names and not known & names:
+            told = f"its record is {own}, and that of older versions is {first}; name the one to read by `record:`"
+            refused |= dict.fromkeys(ids, told)
+            continue
+        kept.append((ids, schema))
+        known, first = known | names, own or first
+    return kept[::-1], refused
 
 
 def _of_one_unit(

@@ -95,7 +95,10 @@ class PartSchemas:
         self.source, self._learns, self._columns_of = source, learns, columns_of
         self._file = origin if isinstance(origin, SchemaText) else None
         self._subjects = None if isinstance(origin, SchemaText) else origin
-        self._names = tuple(dict.fromkeys(source.subject_of(topic) for topic in topics))
+        self._topics: dict[str, list[str]] = {}
+        for topic in topics:
+            self._topics.setdefault(source.subject_of(topic), []).append(topic)
+        self._names = tuple(self._topics)
         self._versions: Mapping[str, Sequence[Version]] = {}
         self._passed_over: Mapping[SchemaId, str] = {}
         self._passed_prints: Mapping[SchemaId, str] = {}
@@ -337,7 +340,13 @@ class PartSchemas:
         reused = self._reused()
         passed_over = {**self._passed_over, **reused}
         found = schemas_of_subjects(
-            self._all_versions(), record, passed_over, self._strange, asks=self._asks, wanted=self._wanted()
+            self._all_versions(),
+            record,
+            passed_over,
+            self._strange,
+            asks=self._asks,
+            wanted=self._wanted(),
+            topics=self._topics,
         )
         if found.known is not None:
             self._named = to_name(found.known.writers, self._named, reused)

@@ -118,7 +118,7 @@ def _decoded_batches(
     form: ValueFormat, parsed: pa.DataType, *, is_null_skipped: bool, keeps_bytes: bool
 ) -> Callable[[Batches], Batches]:
     """Return what decodes batches of ``_kafka``, ``_key``, ``_value`` and ``_headers`` in an executor."""
-    whether = Whether(is_null_skipped, keeps_bytes, form.reads_headers)
+    whether = Whether(is_null_skipped, keeps_bytes, form.reads_headers, form.reads_topics)
 
     def decoded_batches(batches: Batches) -> Batches:
         decoder = decoder_of(form)
@@ -139,11 +139,13 @@ class Whether:
         is_null_skipped: Whether a record without a value gives no row, and is no mistake.
         keeps_bytes: Whether key, value and headers of the records without a problem are needed, too.
         reads_headers: Whether the decoder needs the headers.
+        reads_topics: Whether it needs the topics.
     """
 
     is_null_skipped: bool
     keeps_bytes: bool = False
     reads_headers: bool = False
+    reads_topics: bool = False
 
 
 def decoded_batch(batch: pa.RecordBatch, decoder: ValueDecoder, parsed: pa.DataType, whether: Whether) -> pa.RecordBatch:
@@ -157,7 +159,8 @@ def decoded_batch(batch: pa.RecordBatch, decoder: ValueDecoder, parsed: pa.DataT
     """
     keys, values, headers = batch[KEY], batch[VALUE], batch[HEADERS]
     told = headers_of(headers) if whether.reads_headers else None
-    decoded = decoder.decode(Records(keys.to_pylist(), values.to_pylist(), told))
+    topics = batch[KAFKA_COLUMN].field("topic").to_pylist() if whether.reads_topics else None
+    decoded = decoder.decode(Records(keys.to_pylist(), values.to_pylist(), told, topics))
     sizes = pc.binary_length(values)
     columns = [decoded.columns[field.name] for field in parsed.fields]
     rows = pa.StructArray.from_arrays(columns, fields=parsed.fields)

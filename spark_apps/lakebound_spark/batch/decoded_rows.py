@@ -46,6 +46,7 @@ class RowDecoder:
         is_null_skipped: Whether a record without a value gives no row, and is no mistake.
         keeps_keys: Whether the keys of these are asked for.
         reads_headers: Whether the decoder needs the headers.
+        reads_topics: Whether it needs the topics.
     """
 
     decoder: ValueDecoder
@@ -53,6 +54,7 @@ class RowDecoder:
     is_null_skipped: bool
     keeps_keys: bool = False
     reads_headers: bool = False
+    reads_topics: bool = False
 
     def __call__(self, records: RecordColumns) -> DecodedRows:
         """Return what becomes of records.
@@ -61,7 +63,9 @@ class RowDecoder:
             DirectReadRefusedError: The client cannot read a header that is needed.
         """
         headers = [one or () for one in records.headers()] if self.reads_headers else None
-        decoded = self.decoder.decode(Records(records.keys, records.values, headers))
+        decoded = self.decoder.decode(
+            Records(records.keys, records.values, headers, records.topics if self.reads_topics else None)
+        )
         kafka = kafka_of(records, self.topic_ids)
         if not decoded.problems:
             return DecodedRows(pa.table({**decoded.columns, KAFKA_COLUMN: kafka}), QUARANTINE_SCHEMA.empty_table())
@@ -93,7 +97,7 @@ def row_decoder(spec: PipelineSpec, topic_ids: Mapping[str, str], unhoused: Coll
         unhoused: Fields of the schema for which a table has no column: a record that has one is not landed.
     """
     form, keeps_keys = record_format(spec, unhoused), spec.null_values == DELETE
-    return RowDecoder(form.decoder(), topic_ids, skips_nulls(spec), keeps_keys, form.reads_headers)
+    return RowDecoder(form.decoder(), topic_ids, skips_nulls(spec), keeps_keys, form.reads_headers, form.reads_topics)
 
 
 def kafka_of(records: RecordColumns, topic_ids: Mapping[str, str]) -> pa.StructArray:

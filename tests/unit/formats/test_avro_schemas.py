@@ -227,11 +227,14 @@ def test_a_logical_type_that_does_not_go_with_its_type_does_not_count() -> None:
 
 def test_of_a_union_of_records_the_named_one_has_the_columns() -> None:
     union = ["null", record("int", "shop.A"), record("string", "shop.B")]
-    assert columns(union).field("v").type == pa.int32()
+    assert columns(union, record="shop.A").field("v").type == pa.int32()
     assert columns(union, record="shop.B").field("v").type == pa.string()
     with pytest.raises(UnreadableSchemaError) as caught:
         columns(union, record="B")
     assert "it has shop.A, shop.B" in caught.value.reason
+    with pytest.raises(UnreadableSchemaError) as caught:
+        columns(union)
+    assert "shop.A, shop.B" in caught.value.reason and "`record:`" in caught.value.reason
 
 
 def page_rows() -> dict[str, str]:

@@ -10,6 +10,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from lakebound.formats import room
 from lakebound.formats.contract import Records
 from lakebound.formats.kinds import SchemaFormat
 from lakebound.formats.registered import NewSchemasError, new_schemas_in
@@ -215,8 +216,97 @@ def test_a_record_that_is_put_before_others_of_a_union_is_not_what_records_are()
     old, new = SchemaText("avro", json.dumps([order, "null"])), SchemaText("avro", json.dumps([line, order]))
     rows, problems = decoded(read(old, new), b"\0\0\0\0\x0b\0\x02", b"\0\0\0\0\x0c\2\x04", b"\0\0\0\0\x0c\0\x04")
     assert rows == [{"id": 1}, {"id": 2}] and problems == {2: "does_not_fit"}
-    renamed = avro(ID), SchemaText("avro", avro(ID).text.replace("Order", "Purchase"))
-    assert decoded(read(*renamed), framed(11, renamed[0], {"id": 1}), framed(12, renamed[1], {"id": 2}))[1] == {}
+
+
+@pytest.mark.parametrize("is_alias", [True, False])
+def test_a_version_whose_record_has_another_name_is_another_type(is_alias: bool) -> None:
+    """Two types in one subject: the newer one is refused until the pipeline names it, and makes no column."""
+    text = (
+        json.loads(avro(ID, NOTE).text)
+        | {"name": "Payment", "namespace": "shop"}
+        | ({"aliases": ["Order"]} if is_alias else {})
+    )
+    order, payment = avro(ID, CITY), SchemaText("avro", json.dumps(text))
+    later = avro(ID, CITY, {"name": "at", "type": "long", "default": 0})
+    values = framed(11, order, {"id": 1, "city": "Bern"}), framed(12, payment, {"id": 2, "note": "x"})
+    found = read(order, payment, later)
+    rows, problems = decoded(found, *values, framed(13, later, {"id": 3, "city": "Ulm", "at": 9}))
+    assert found.known is not None
+    if is_alias:
+        assert not problems and "note" in found.columns.names
+        return
+    assert found.columns.names == ["id", "city", "at"] and problems == {1: "schema_does_not_fit"}
+    assert "Payment" in dict(found.known.refused)[12] and "`record:`" in dict(found.known.refused)[12]
+    assert [row["id"] for row in rows] == [1, 3]
+    named = schemas_of_subjects({"orders-value": versions(order, payment, later)}, "shop.Payment", {}, {})
+    rows, problems = decoded(named, *values)
+    assert [row["note"] for row in rows] == ["x"] and list(problems) == [0]
+
+
+@pytest.mark.parametrize("order", [("eu", "us"), ("us", "eu")])
+def test_an_id_that_subjects_share_is_read_with_the_newest_of_its_own_topic(order: tuple[str, str]) -> None:
+    """A registry gives one id to a text that is in two subjects: the ordinary case of a topic per region."""
+    old = avro(ID)
+    newest = {
+        "eu": avro(ID, {"name": "x", "type": "long", "default": 5}),
+        "us": avro(ID, {"name": "x", "type": "long", "default": 7}),
+    }
+    subjects = {f"{one}-value": [Version(1, (1,), old), Version(2, (2 if one == "eu" else 3,), newest[one])] for one in order}
+    topics = {f"{one}-value": [one] for one in order}
+    found = schemas_of_subjects(subjects, None, {}, {}, topics=topics)
+    form = SchemaFormat(found.columns, found.reader, known=found.known)
+    assert form.reads_topics
+    values = [
+        framed(1, old, {"id": 1}),
+        framed(1, old, {"id": 2}),
+        framed(2, newest["eu"], {"id": 3, "x": 1}),
+        framed(1, old, {"id": 4}),
+    ]
+    made = form.decoder().decode(Records([None] * 4, values, None, ["eu", "us", "eu", "us"]))
+    assert not made.problems
+    assert pa.table(dict(made.columns)).to_pylist() == [
+        {"id": 1, "x": 5},
+        {"id": 2, "x": 7},
+        {"id": 3, "x": 1},
+        {"id": 4, "x": 7},
+    ]
+    alone = schemas_of_subjects({"eu-value": subjects["eu-value"]}, None, {}, {}, topics=topics)
+    assert not SchemaFormat(alone.columns, alone.reader, known=alone.known).reads_topics
+
+
+def test_a_schema_that_one_of_two_subjects_cannot_read_has_a_problem_in_its_topic_alone() -> None:
+    old = avro(ID)
+    subjects = {
+        "a-value": [Version(1, (1,), old)],
+        "b-value": [Version(1, (1,), old, "it imports what is not there"), Version(2, (2,), avro(ID, CITY))],
+    }
+    found = schemas_of_subjects(subjects, None, {}, {}, topics={"a-value": ["a"], "b-value": ["b", "c"]})
+    made = (
+        SchemaFormat(found.columns, found.reader, known=found.known)
+        .decoder()
+        .decode(Records([None] * 3, [framed(1, old, {"id": at}) for at in range(3)], None, ["a", "b", "c"]))
+    )
+    assert [*made.problems] == [1, 2] and "it imports what is not there" in made.problems[1].detail
+
+
+def test_keys_of_topics_that_are_one_value_in_one_and_records_in_another_are_refused() -> None:
+    subjects = {"a-key": [Version(1, (1,), SchemaText("avro", '"string"'))], "b-key": [Version(1, (2,), avro(ID))]}
+    for each in (subjects, dict(reversed(subjects.items()))):
+        with pytest.raises(
+            UnreadableSchemaError, match=r"subject a-key has one value.*subject b-key has fields; use a pipeline"
+        ):
+            schemas_of_subjects(each, None, {}, {})
+
+
+def test_records_of_many_schemas_have_one_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = [avro(ID, CITY, {"name": f"f{number}", "type": "long", "default": 0}) for number in range(8)]
+    values = [framed(11 + at % 8, schemas[at % 8], {"id": 1, "city": "x" * 100, f"f{at % 8}": 1}) for at in range(800)]
+    found = read(*schemas)
+    one = SchemaFormat(found.columns, found.reader, known=found.known).decoder().decode(Records([None] * 100, values[::8]))
+    monkeypatch.setattr(room, "MOST_AT_ONCE_BYTES", 3 * sum(column.nbytes for column in one.columns.values()))
+    with pytest.raises(room.TooMuchAtOnceError):
+        decoded(found, *values)
+    assert decoded(found, *values[:100])[1] == {}
 
 
 PACKAGES = ("", "a", "a.v1", "a.v2")

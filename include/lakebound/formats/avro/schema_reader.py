@@ -34,13 +34,13 @@ def columns_of(schema: SchemaText, record: str | None) -> pa.Schema:
 
     Args:
         schema: The schema.
-        record: Full name of the type of the records, where the schema is a union of several; None: the first one.
+        record: Full name of the type of the records, where the schema is a union of several; None: it has one at most.
 
     Raises:
-        UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named.
+        UnreadableSchemaError: It cannot be read, or a part of it has no column; the part is named. Or it has several records.
     """
     kind = parsed(schema)
-    records = _records(kind, record)
+    records = _read_records(kind, record)
     return columns_of_type(records[0] if records else kind)
 
 
@@ -74,6 +74,22 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return tuple(one.name for one in _records(parsed(schema), None))
 
 
+def names_of_one(schema: SchemaText) -> frozenset[str]:
+    """Return the names, without namespaces, that the record at the top of a schema has and had: Avro resolves no others.
+
+    Raises:
+        UnreadableSchemaError: The schema cannot be read.
+    """
+    records = _records(parsed(schema), None)
+    names = [name for one in records for name in (one.name, *one.aliases)] if len(records) == 1 else []
+    return frozenset(name.rpartition(".")[2] for name in names)
+
+
+def reads_first() -> bool:
+    """Return that one of several records has to be named."""
+    return False
+
+
 def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
     """Return the name of a record, where a schema has it at its top, too; None where it does not.
 
@@ -94,7 +110,7 @@ def is_one_value(schema: SchemaText, record: str | None) -> bool:
     Raises:
         UnreadableSchemaError: It cannot be read.
     """
-    return not _records(parsed(schema), record)
+    return not _read_records(parsed(schema), record)
 
 
 def units_of(schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapping[str, str]:
@@ -109,7 +125,7 @@ def units_of(schema: SchemaText, record: str | None, columns: pa.Schema) -> Mapp
         UnreadableSchemaError: It cannot be read.
     """
     kind = parsed(schema)
-    records = _records(kind, record)
+    records = _read_records(kind, record)
     return dict(units.units_of(records[0] if records else _as_record(kind), pa.struct(list(columns))))
 
 
@@ -132,7 +148,7 @@ def payload_decoder(
     if is_framed and isinstance(wrote, Primitive) and wrote.kind == "bytes":
         told = "Confluent's serialiser for Java writes bytes without their length, the others with it: nothing tells them apart"
         raise UnreadableSchemaError(VALUE, told)
-    records = _records(read_as, record)
+    records = _read_records(read_as, record)
     if not records:
         part: Part = _as_record_part(wrote)
         return AvroDecoder(part, resolved(part, _as_record(read_as), pa.struct(list(columns)), _default), columns)
@@ -150,6 +166,17 @@ def _records(kind: AvroType, record: str | None) -> list[Record]:
         names = ", ".join(one.name for one in found) or "none"
         raise UnreadableSchemaError("", f"the schema has no record {record} at its top; it has {names}")
     return sorted(found, key=lambda one: one.name != record)
+
+
+def _read_records(kind: AvroType, record: str | None) -> list[Record]:
+    """Return them where it is clear which one is read."""
+    found = _records(kind, record)
+    if record is None and len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise UnreadableSchemaError(
+            "", f"the schema has several records at its top: {names}; name the one to read by `record:`"
+        )
+    return found
 
 
 def _as_record(kind: AvroType) -> Record:

@@ -54,6 +54,16 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return ()
 
 
+def names_of_one(schema: SchemaText) -> frozenset[str]:
+    """Return that the title of a schema says nothing."""
+    return frozenset()
+
+
+def reads_first() -> bool:
+    """Return that the first of several types is read, as all others may be parts of it."""
+    return True
+
+
 def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
     """Return the title that the other version has: a schema without one has the same records."""
     return name

@@ -55,6 +55,16 @@ def records_of(schema: SchemaText) -> tuple[str, ...]:
     return messages_of(_message(schema, None).file)
 
 
+def names_of_one(schema: SchemaText) -> frozenset[str]:
+    """Return that a message may have another name in each version."""
+    return frozenset()
+
+
+def reads_first() -> bool:
+    """Return that the first of several types is read, as all others may be parts of it."""
+    return True
+
+
 def same_record(schema: SchemaText, other: SchemaText, name: str) -> str | None:
     """Return what a schema calls a message of another version; None where it has none that stands for it.
 
