@@ -20,6 +20,7 @@ from lakebound.formats.schemas import (
     PayloadDecoder,
     SchemaId,
     SchemaText,
+    TopicSchema,
     UnreadableSchemaError,
 )
 
@@ -81,7 +82,9 @@ class RegisteredDecoder:
         self._header = SCHEMA_HEADERS[part]
         self._writers = dict(known.writers)
         self._readers, self._records = dict(known.readers), dict(known.records)
-        self._of_topics = {(one.schema, one.topic): one for one in known.of_topics}
+        self._of_topics: dict[tuple[SchemaId, str | None], TopicSchema] = {
+            (one.schema, one.topic): one for one in known.of_topics
+        }
         self._shared = frozenset(one.schema for one in known.of_topics)
         self._problems: dict[tuple[SchemaId, str | None], str] = {(schema, None): told for schema, told in known.refused}
         self._problems |= {at: one.problem for at, one in self._of_topics.items() if one.problem is not None}

@@ -156,6 +156,32 @@ class PartSchemas:
         """Read the schemas again when they are asked for, as nothing was made of them."""
         self._read = None
 
+    @property
+    def reused_ids(self) -> frozenset[SchemaId]:
+        """Ids that meant another schema before."""
+        with self._lock:
+            return frozenset(self._reused())
+
+    @property
+    def unreadable_newest(self) -> Mapping[SchemaId, str]:
+        """The versions that came after all that can be read, by what records say of them, and why nothing is read with them.
+
+        Ids that meant another schema before are among them, of whatever version they are now.
+        """
+        with self._lock:
+            read, reused = self._read, self._reused()
+            if read is None or read.known is None:
+                return {}
+            refused, found = dict(read.known.refused), dict[SchemaId, str]()
+            for versions in self._all_versions().values():
+                live = (one for one in versions if not one.is_older and one.ids)
+                for version in sorted(live, key=lambda one: one.rank, reverse=True):
+                    told = refused.get(version.ids[0])
+                    if told is None:
+                        break
+                    found[version.ids[0]] = told
+            return {**found, **{one: refused[one] for one in reused if one in refused}}
+
     def look(self) -> None:
         """Ask whether the registry has other versions now; ``has_newer`` says it then.
 

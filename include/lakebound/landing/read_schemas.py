@@ -129,6 +129,16 @@ class SchemaBook:
         return {part: one.passed_over for part, one in self._parts.items()}
 
     @property
+    def not_followed(self) -> PassedOver:
+        """What ``passed_over`` has, and newer versions that cannot be read at all: records of them go to quarantine."""
+        return {part: {**one.unreadable_newest, **one.passed_over} for part, one in self._parts.items()}
+
+    @property
+    def reused(self) -> Mapping[PartOfRecord, frozenset[SchemaId]]:
+        """Ids that meant another schema before."""
+        return {part: one.reused_ids for part, one in self._parts.items()}
+
+    @property
     def spec(self) -> PipelineSpec:
         """The pipeline with its schemas, as they were last read.
 

@@ -1,8 +1,9 @@
-"""Versions of a schema that the registry has and the tables cannot follow: told before their records are missed."""
+"""Versions of a schema that the registry has and that cannot be read or followed: told before their records are missed."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 
 from lakebound.control.findings import Finding, Severity, write_findings
 from lakebound.control.folder import ControlFolder
@@ -13,24 +14,31 @@ from lakebound.landing.table_settling import SOURCE
 _MOST = 20
 
 
-def tell_passed_over(control: ControlFolder, passed_over: PassedOver) -> None:
+def tell_not_followed(
+    control: ControlFolder, not_followed: PassedOver, reused: Mapping[PartOfRecord, Collection[SchemaId]]
+) -> None:
     """Write a finding for each version; without one, those that were written are over.
 
     Args:
         control: State folder of the pipeline.
-        passed_over: Why the tables cannot follow, by what records say of the schema.
+        not_followed: Why nothing is read with the schema, or why the tables cannot follow, by what records say of it.
+        reused: Those whose id meant another schema before.
     """
-    found = [_finding(part, schema, why) for part, schemas in passed_over.items() for schema, why in schemas.items()]
+    found = [
+        _finding(part, schema, why, is_reused=schema in reused.get(part, ()))
+        for part, schemas in not_followed.items()
+        for schema, why in schemas.items()
+    ]
     write_findings(control, SOURCE, found[:_MOST])
 
 
-def _finding(part: PartOfRecord, schema: SchemaId, reason: str) -> Finding:
+def _finding(part: PartOfRecord, schema: SchemaId, reason: str, *, is_reused: bool) -> Finding:
     return Finding(
         cause=f"version {schema} of the schema" if part == "value" else f"version {schema} of the key's schema",
         severity=Severity.WARNING,
-        what=f"the tables cannot follow schema {schema} of the registry, and its records go to quarantine: {reason}",
+        what=f"records of schema {schema} of the registry do not land, and go to quarantine: {reason}",
         since=time.time(),
         evidence={"schema": str(schema), "part": part},
-        runbook="schema-changed",
+        runbook="schema-id-reused" if is_reused else "schema-changed",
         done="the stream goes on with the version before; records of other versions land",
     )

@@ -12,10 +12,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakebound.errors import LakeboundError
-from lakebound.formats.headers import HEADERS_TYPE
-from lakebound.landing.to_stores.record_keys import KeyFormat, key_reader, whole_key_of
+from lakebound.formats.framing import SCHEMA_HEADERS
+from lakebound.formats.headers import HEADERS_TYPE, headers_of
+from lakebound.landing.to_stores.record_keys import KeyFormat, ReadKey, key_reader, whole_key_of
 from lakebound.landing.to_stores.store_rows import tombstone_rows
 from lakebound.landing.to_stores.target import StoreTarget
+from lakebound.spec.key import SchemaKeySpec
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound.spec.tombstones import DELETE
 from lakebound.tables.datafiles import write_data_files
@@ -28,6 +30,10 @@ from lakebound_spark.batch.schema import QUARANTINE_SCHEMA
 
 REASON = "unreadable_key"
 """In the quarantine, of a tombstone whose key names no row."""
+_SCHEMA_HEADER = SCHEMA_HEADERS["key"]
+_OF_SCHEMA = ReadKey(
+    problem="the record has no value, and its key is in a format with a schema, whose bytes are not taken for the key of a row"
+)
 
 
 class TombstonesMismatchError(LakeboundError):
@@ -56,14 +62,16 @@ class Deletions:
 class Tombstones:
     """Reads the keys of one pipeline's tombstones."""
 
-    def __init__(self, key: str, kind: pa.DataType, whole: KeyFormat | None) -> None:
+    def __init__(self, key: str, kind: pa.DataType, whole: KeyFormat | None, *, have_schemas: bool = False) -> None:
         """Read nothing yet.
 
         Args:
             key: The key column of the stores.
             kind: Its type.
             whole: How the column holds the whole key of a record; None where it does not.
+            have_schemas: Whether keys are in a format with a schema: without a frame its bytes may look like a text.
         """
+        self._have_schemas = have_schemas
         self._key = key
         self._kind = kind
         self._read = key_reader(key, kind, whole)
@@ -76,7 +84,11 @@ class Tombstones:
         """
         kafka = found[KAFKA_COLUMN].combine_chunks().cast(KAFKA_TYPE)
         keys, headers = found[KEY].combine_chunks(), found[HEADERS].combine_chunks().cast(HEADERS_TYPE)
-        read = [self._read(key) for key in keys.to_pylist()]
+        named = [any(name == _SCHEMA_HEADER for name, _ in one or ()) for one in headers_of(headers)]
+        read = [
+            _OF_SCHEMA if key is not None and (self._have_schemas or has_header) else self._read(key)
+            for key, has_header in zip(keys.to_pylist(), named, strict=True)
+        ]
         good = pa.array([at for at, one in enumerate(read) if one.problem is None], pa.int64())
         bad = pa.array([at for at, one in enumerate(read) if one.problem is not None], pa.int64())
         values = pa.array([one.value for one in read if one.problem is None], self._kind)
@@ -98,7 +110,7 @@ def make_tombstones(spec: PipelineSpec, output: StructType) -> Tombstones | None
         return None
     key = spec.to_stores[0].key
     (column,) = normalise_schema(to_arrow_schema(StructType([output[key]])))
-    return Tombstones(key, column.type, whole_key_of(spec, key))
+    return Tombstones(key, column.type, whole_key_of(spec, key), have_schemas=isinstance(spec.key, SchemaKeySpec))
 
 
 def skipped_columns(decoded: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.sample_recorder import SampleRecorder
-from lakebound.landing.schema_findings import tell_passed_over
+from lakebound.landing.schema_findings import tell_not_followed
 from lakebound.landing.table_settling import Settled, check_settled, settle_tables
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.topics import TopicFacts
@@ -198,7 +198,7 @@ def _followed(opening: Opening, writer: Writer) -> _Settled:
     """Settle the tables with the newest schemas that they can follow; a finding tells of newer ones."""
     settled = opening.schemas.followed(lambda spec: _settle(opening, spec, writer))
     if opening.schemas.has_registry:
-        tell_passed_over(opening.run.control, opening.schemas.passed_over)
+        tell_not_followed(opening.run.control, opening.schemas.not_followed, opening.schemas.reused)
     return settled
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -14,11 +15,15 @@ import pytest
 from tests.support.registry.named_schemas import ask_for
 from tests.support.waiting import STRETCH
 
+from lakebound.control.findings import Finding, read_source
+from lakebound.control.folder import ControlFolder
 from lakebound.errors import LakeboundError, RegistryUnavailableError, SchemaChangedError
 from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
 from lakebound.formats.versions import Version
 from lakebound.landing.part_schemas import MOST_IN_VAIN, MOST_STRANGE
 from lakebound.landing.read_schemas import ColumnsRefusedError, SchemaBook, SchemaRefusedError
+from lakebound.landing.schema_findings import tell_not_followed
+from lakebound.landing.table_settling import SOURCE
 from lakebound.landing.used_schemas import MOST_NAMED
 from lakebound.spec.key import SchemaKeySpec
 from lakebound.spec.pipeline import PipelineSpec
@@ -313,6 +318,31 @@ def test_newer_versions_that_fit_are_read_though_one_between_them_does_not(
     assert calls[-1] == landed == columns(book), "the tables are settled with what is read, at last"
     for one in gone:
         assert any(f"{name} is there already" in refused(book)[one] for name in without if name in versions[one - 1])
+
+
+def test_newer_versions_that_cannot_be_read_are_told_before_a_record_comes(tmp_path: Path) -> None:
+    nanos = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-nanos"}}
+    unreadable = SchemaText("avro", json.dumps(json.loads(avro("a").text) | {"fields": [nanos]}))
+    subjects = Subjects([avro("a"), unreadable, avro("a", "b"), unreadable, unreadable])
+    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
+    assert book.followed(tables_with(without="")) == ["a", "b"]
+    assert not book.passed_over["value"] and sorted(book.not_followed["value"], key=str) == [4, 5], "not 2: a newer one is read"
+    control = ControlFolder(tmp_path, "orders")
+
+    def findings() -> tuple[Finding, ...]:
+        found = read_source(control, SOURCE)
+        assert found is not None
+        return found.findings
+
+    tell_not_followed(control, book.not_followed, {"value": frozenset({5})})
+    found = {one.evidence["schema"]: one for one in findings()}
+    assert {name: one.runbook for name, one in found.items()} == {"4": "schema-changed", "5": "schema-id-reused"}
+    assert "at" in found["4"].what
+    subjects.schemas.append(avro("a", "b", "c"))
+    book.look()
+    assert book.followed(tables_with(without="")) == ["a", "b", "c"]
+    tell_not_followed(control, book.not_followed, book.reused)
+    assert not findings()
 
 
 def both(values: list[SchemaText], keys: list[SchemaText], **key: Any) -> SchemaBook:
