@@ -88,7 +88,9 @@ def _changed(draw: random.Random, form: Format, fields: tuple[Field, ...], chang
         return draw.choice(chosen) if chosen else None
 
     if change in ("other_type", "wider_type", "union"):
-        at = one_of(*{"other_type": ("string", "long", "boolean"), "wider_type": ("int", "long"), "union": ("string",)}[change])
+        # In JSON a column of texts takes each value as its own text.
+        others = ("long", "boolean") if form == "json_schema" else ("string", "long", "boolean")
+        at = one_of(*{"other_type": others, "wider_type": ("int", "long"), "union": ("string",)}[change])
         kinds = {"other_type": "list", "wider_type": "wider", "union": "either"}
         if at is not None:
             kind = {"int": "long", "long": "double"}[fields[at].kind] if change == "wider_type" else kinds[change]
