@@ -68,9 +68,9 @@ def redo(
             raise typer.BadParameter("it has no range of its own: that of the newest redo is undone", param_hint="--undo")
         undo_newest(pipeline, apply, json=json)
         return
-    if (source is None) == (start is None):
-        raise typer.BadParameter("give either --source or --from", param_hint="--source")
-    if source is not None and end != "latest":
+    if source is None and start is None:
+        raise typer.BadParameter("give --source or --from", param_hint="--source")
+    if start is None and end != "latest":
         raise typer.BadParameter("give --to with --from only", param_hint="--to")
     if apply is not None and (plan or sample is not None):
         raise typer.BadParameter("give --plan or --sample to look at a plan, or --apply HASH", param_hint="--apply")
@@ -110,12 +110,9 @@ def _print_plan(plan: RedoPlan, command: str, tried: dict[str, Any] | None, *, j
 
 def _command(plan: RedoPlan, source: str | None) -> str:
     """Return the command that applies the plan, with its bounds: rows that land meanwhile are then not part of it."""
-    if source is not None:
-        asked = ["--source", source]
-    else:
-        asked = []
-        for option, bound in zip(("--from", "--to"), plan.bounds, strict=True):
-            asked += [option, json_text(bound, separators=(",", ":"), sort_keys=True)]
+    asked = [] if source is None else ["--source", source]
+    for option, bound in zip(("--from", "--to"), plan.bounds, strict=True):
+        asked += [option, json_text(bound, separators=(",", ":"), sort_keys=True)]
     return shlex.join(["lakebound", "redo", plan.pipeline, *asked, "--apply", plan.hash])
 
 

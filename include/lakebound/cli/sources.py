@@ -2,55 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakebound.cli.output import moment, number, print_json, print_rows, show
 from lakebound.cli.ranges import ranges
 
 if TYPE_CHECKING:
-    from lakebound.ledger.entry import Entry, Offsets
-    from lakebound.ledger.sources import SourceVersion
+    from lakebound.operations.redo.made_by import MadeBy
 
 
-def print_sources(newest: Mapping[str, Entry | None], *, json: bool) -> None:
-    """Print, per table, the versions of the code that its newest entry remembers, newest first.
+def print_sources(found: Mapping[str, Sequence[MadeBy] | None], *, json: bool) -> None:
+    """Print, per table, which versions of the code made its rows, newest first.
 
     Args:
-        newest: The newest entry per table id; None of a table that is not there.
+        found: By the table's id, oldest first; None of a table that is not there.
         json: Whether a program reads it.
     """
-    from lakebound.ledger.source_ranges import landed_by
-
-    found = {table: list(landed_by(one.sources, one.coverage))[::-1] if one else None for table, one in newest.items()}
     if json:
-        print_json([_body(table, *one) for table, versions in found.items() for one in versions or ()])
+        print_json([_body(table, one) for table, versions in found.items() for one in (versions or ())[::-1]])
         return
     for table, versions in found.items():
-        show(f"{table}: " + ("no table yet" if versions is None else f"{len(versions)} versions of the code"))
+        number_of = len({one.version.hash if one.version else None for one in versions or ()})
+        show(f"{table}: " + ("no table yet" if versions is None else f"{number_of} versions of the code"))
         if versions:
             headers = ("SINCE (UTC)", "SOURCE", "GIT COMMIT", "RECORDS", "OFFSETS")
-            print_rows(headers, [_cells(*one) for one in versions], right=("RECORDS",))
-    show("What a replay or a release landed later counts as landed by the version that was there before.")
+            print_rows(headers, [_cells(one) for one in versions[::-1]], right=("RECORDS",))
+    show("What a replay or a release landed later counts as landed by the version that was there before. What a redo made anew")
+    show("counts as its version's, as long as its entries are kept.")
 
 
-def _body(table: str, version: SourceVersion | None, offsets: Offsets) -> dict[str, Any]:
+def _body(table: str, made: MadeBy) -> dict[str, Any]:
     from lakebound.ledger.entry import count
 
     return {
         "table": table,
-        "source": version.hash if version else None,
-        "revision": version.revision if version else None,
-        "since_ms": version.since_ms if version else None,
-        "records": count(offsets),
-        "offsets": {topic: one.model_dump(mode="json") for topic, one in offsets.items()},
+        "source": made.version.hash if made.version else None,
+        "revision": made.version.revision if made.version else None,
+        "since_ms": made.version.since_ms if made.version else None,
+        "redone": made.is_redo,
+        "records": count(made.offsets),
+        "offsets": {topic: one.model_dump(mode="json") for topic, one in made.offsets.items()},
     }
 
 
-def _cells(version: SourceVersion | None, offsets: Offsets) -> tuple[str, ...]:
+def _cells(made: MadeBy) -> tuple[str, ...]:
     from lakebound.ledger.entry import count
 
-    told = number(count(offsets)), ranges(offsets)
-    if version is None:
+    told = number(count(made.offsets)), ranges(made.offsets)
+    if made.version is None:
         return "-", "not known", "-", *told
-    return moment(version.since_ms), version.hash, version.revision or "-", *told
+    return moment(made.version.since_ms), made.version.hash, "redone" if made.is_redo else made.version.revision or "-", *told

@@ -48,6 +48,7 @@ def ledger(
 ) -> None:
     """Show the ledger entry of each commit: the offsets that it landed, newest first."""
     from lakebound.landing.target_kind import opened
+    from lakebound.operations.redo.made_by import made_by
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
     from lakebound.tables.places import places_of
@@ -60,7 +61,11 @@ def ledger(
     found = {wanted.id: list(_entries(wanted, places, limit)) for wanted in chosen}
     found |= {one.spec.id: list(islice(one.entries(), limit)) for one in others}
     if by_source:
-        print_sources({name: entries[0].entry if entries else None for name, entries in found.items()}, json=json)
+        walks = {wanted.id: _entries(wanted, places, None) for wanted in chosen} | {
+            one.spec.id: one.entries() for one in others
+        }
+        newest = {name: entries[0].entry if entries else None for name, entries in found.items()}
+        print_sources({name: made_by(one, walks[name]) if one else None for name, one in newest.items()}, json=json)
         return
     if json:
         print_json([_entry_body(name, committed) for name, entries in found.items() for committed in entries])
@@ -116,7 +121,7 @@ def chosen_tables(spec: PipelineSpec, wanted: str | None) -> list[TableSpec]:
     return found
 
 
-def _entries(spec: TableSpec, places: Places, limit: int) -> Iterator[CommittedEntry]:
+def _entries(spec: TableSpec, places: Places, limit: int | None) -> Iterator[CommittedEntry]:
     from lakebound.tables.table import open_table
 
     if (table := open_table(spec, places)).exists():

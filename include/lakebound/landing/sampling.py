@@ -91,12 +91,13 @@ def read_sample(
     ranges = choose_ranges(known, count, newest=newest)
     if not ranges:
         raise (EmptyTopicError if until is None else NoLandedRecordsError)(topics, connection.bootstrap_servers)
-    source, records = DirectReader(connection, reader), RecordColumns()
+    source, records, is_whole = DirectReader(connection, reader), RecordColumns(), True
     try:
         for one in source.read(_offsets(ranges, {name: known.topic_id for name, known in facts.items()}), _PATIENCE_SECONDS):
             for column in fields(RecordColumns):
                 getattr(records, column.name).extend(getattr(one, column.name))
             if sum(len(value or b"") for value in records.values) > MOST_BYTES:
+                is_whole = False
                 break
     except DirectReadRefusedError as exc:
         if isinstance(exc.__cause__, LakeboundError):
@@ -104,7 +105,8 @@ def read_sample(
         raise BrokerUnavailableError(connection.bootstrap_servers, str(exc)) from exc
     finally:
         source.close()
-    return TopicSample(records, {name: one.topic_id for name, one in facts.items()}, ranges)
+    read = ranges if is_whole else read_of(ranges, records)
+    return TopicSample(records, {name: one.topic_id for name, one in facts.items()}, read)
 
 
 def is_compacted(connection: ConnectionSpec, topic: str) -> bool:
@@ -137,6 +139,17 @@ def choose_ranges(known: Mapping[PartitionId, Range], count: int, *, newest: boo
         if share:
             ranges[place] = (end - share, end) if newest else (start, start + share)
     return dict(sorted(ranges.items()))
+
+
+def read_of(ranges: Mapping[PartitionId, Range], records: RecordColumns) -> dict[PartitionId, Range]:
+    """Return what of the ranges was read, where reading broke off: of each partition up to the last record. Pure.
+
+    Args:
+        ranges: What was asked for.
+        records: What came; those of a partition in their order.
+    """
+    ends = dict(zip(zip(records.topics, records.partitions, strict=True), records.offsets, strict=True))
+    return {place: (start, ends[place] + 1) for place, (start, _) in ranges.items() if place in ends}
 
 
 def _offsets(ranges: Mapping[PartitionId, Range], topic_ids: Mapping[str, str]) -> Offsets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def test_the_plan_of_a_version_names_what_it_landed_and_what_kafka_no_longer_has
     page = lakebound("redo", "orders", "--source", "a").stdout
     for said in (
         "cannot be redone, no longer in Kafka, 7 offsets: orders/0 [0, 7)",
-        "To apply it: lakebound redo orders --source a --apply",
+        'To apply it: lakebound redo orders --source a --from \'{"orders":{"0":0}}\' --to \'{"orders":{"0":60}}\' --apply',
         "skipChangeCommits",
     ):
         assert said in page, said
@@ -48,6 +49,17 @@ def test_a_range_that_cuts_through_commits_takes_the_rows_of_its_own_offsets(wor
     assert [share["rows_out"] for share in body["tables"]] == rows_in(world, (15, 25)) == [9, 9]
     assert [share["files"] for share in body["tables"]] == [2, 2]
     assert body["made_by"] == ["aaa", "bbb"]
+
+
+def test_what_a_version_lands_after_the_plan_is_no_part_of_it(world: World) -> None:
+    plan = answer("redo", "orders", "--source", "aaa")
+    world.land(60, 70)
+    arguments = shlex.split(plan["apply"])[1:-2]
+    assert answer(*arguments)["hash"] == plan["hash"] != answer("redo", "orders", "--source", "aaa")["hash"]
+    world.kafka = Kafka(earliest=50)
+    again = answer(*arguments)
+    assert (again["hash"], again["redone"][TOPIC]["partitions"]) == (plan["hash"], {"0": [[50, 60]]})
+    assert any("was started with other code (aaa)" in note for note in again["notes"])
 
 
 def test_what_is_not_landed_in_both_tables_is_left_to_the_stream(world: World) -> None:
@@ -129,7 +141,6 @@ def test_mistakes_are_said(world: World) -> None:
     lakebound("redo", "orders", code=2)
     lakebound("redo", "orders", "--undo", "--source", "aaa", code=2)
     assert "stand on none" in lakebound("redo", "orders", "--undo", code=1).output
-    lakebound("redo", "orders", "--source", "aaa", "--from", "earliest", code=2)
     lakebound("redo", "orders", "--source", "aaa", "--to", "earliest", code=2)
     assert "aaa, bbb" in lakebound("redo", "orders", "--source", "ccc", code=1).output
     world.kafka = Kafka(is_compacted=True)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
 from tests.support.tables.deploys import Kafka, world_fixture  # noqa: F401
+from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
 from tests.support.tables.rewinding import World
 
@@ -99,10 +100,17 @@ def test_another_plan_than_the_approved_one_is_not_started(world: World, started
     plan, orders = ask(world, range_from=FROM_FIRST), started("completed")
     with pytest.raises(PlanChangedError, match="nothing was applied"):
         approve(world, plan, "0" * 12)
-    world.kafka = Kafka(earliest=20)
+    foreign_iceberg(world.iceberg, world.at).delete("id == 45")
     with pytest.raises(PlanChangedError, match="nothing was applied"):
         approve(world, plan)
     assert not orders and read_incidents(ControlFolder(world.at.home, "orders")) == []
+
+
+def test_what_kafka_deletes_meanwhile_is_left_out(world: World, started: Callable[[str], list[RedoOrders]]) -> None:
+    plan, orders = ask(world, source="aaa"), started("completed")
+    world.kafka = Kafka(earliest=50)
+    approve(world, plan)
+    assert {name: offsets.partitions[0] for name, offsets in orders[0].wanted.items()} == {"orders": ((50, 60),)}
 
 
 def test_one_that_ended_early_fails_and_says_what_does_the_rest(

@@ -59,6 +59,7 @@ class RedoWorld:
         self.states, self.entries = [State()], [born()]
         self.quarantine = [born()]
         self.before = [0]
+        self.changes_seen: int | None = None
 
     @property
     def now(self) -> State:
@@ -103,6 +104,11 @@ class RedoWorld:
         """Put newly bad records of a range into quarantine, as a redo does that is killed before it commits to the table."""
         made = dict(zip(range(start, end), self._fates(end - start), strict=True))
         self.states[-1] = self._quarantined_anew(made)
+
+    def lose(self, chosen: Iterable[int]) -> None:
+        """Have somebody delete the rows of some records by SQL."""
+        self.states[-1] = replace(self.now, fates={**self.now.fates, **dict.fromkeys(chosen, "filtered")})
+        self.changes_seen = (self.changes_seen or 0) + 1
 
     def release(self, number: int) -> None:
         """Land some of the records that are bad, or find that they give no row."""
@@ -205,6 +211,7 @@ class RedoWorld:
     def _commit(self, kind: str, state: State, **body: Any) -> None:
         newest = state.redos[-1] if state.redos else ("" if self.entries[-1].entry.newest_redo else None)
         said = {"coverage": offsets((0, 0, state.end)), "released": state.released, "newest_redo": newest}
+        said["changes_seen"] = self.changes_seen
         if kind != "reset":
             self.before.append(len(self.states) - 1)
         self.states.append(state)

@@ -36,6 +36,22 @@ def test_any_sequence_of_land_redo_release_maintenance_and_rewind_is_proved(seed
 
 @settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
+def test_a_redo_heals_what_somebody_deleted(seed: int) -> None:
+    world = RedoWorld(seed)
+    world.land(20)
+    rows = [offset for _, offset, _ in world.now.rows()]
+    lost = set(world.choice.sample(sorted({*rows}), min(3, len({*rows}))))
+    if not lost:
+        return
+    world.lose(lost)
+    assert not world.prove().ok
+    world.redo(min(lost), max(lost) + 1)
+    world.land(5)
+    assert world.prove().ok, [table.problems for table in world.prove().tables]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(SEEDS)
 def test_a_row_that_is_lost_after_redos_is_missing(seed: int) -> None:
     world, done = any_world(seed)
     rows = world.now.rows()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakebound.landing.sampling import Range, choose_ranges
+from lakebound.landing.direct_read import RecordColumns
+from lakebound.landing.sampling import Range, choose_ranges, read_of
 from lakebound.ledger.topics import PartitionId
 
 
@@ -24,3 +25,9 @@ def test_each_partition_gives_its_share(
     known: dict[PartitionId, Range], count: int, newest: bool, expected: dict[PartitionId, Range]
 ) -> None:
     assert choose_ranges(known, count, newest=newest) == expected
+
+
+def test_of_what_was_not_read_any_more_nothing_is_said() -> None:
+    read = RecordColumns(topics=["t", "u", "t"], partitions=[0, 1, 0], offsets=[5, 2, 8])
+    ranges = {("t", 0): (5, 20), ("t", 1): (5, 20), ("u", 1): (0, 3)}
+    assert read_of(ranges, read) == {("t", 0): (5, 9), ("u", 1): (0, 3)}

@@ -267,7 +267,6 @@ class TestForm:
             {"action": "resume", "to": "2026-11-20T14:05"},
             {"action": "accept_loss", "table": "lake.orders"},
             {"action": "redo"},
-            {"action": "redo", "source": "aaa", "range_from": "earliest"},
             {"action": "redo", "source": "aaa", "range_to": "latest"},
             {"action": "redo", "source": "aaa", "to": "10m ago"},
             {"action": "undo_redo", "source": "aaa"},

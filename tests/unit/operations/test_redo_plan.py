@@ -15,10 +15,11 @@ from lakebound.ledger.intervals import merge
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.redo.held_rows import rows_among
+from lakebound.operations.redo.made_by import made_by
 from lakebound.operations.redo.plan import NotRedoableError, RedoPlan, check_redoable, make_plan
 from lakebound.operations.redo.versions import UnknownSourceError, find_source, landed_by_source, sources_of
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.tables.table import KAFKA_TYPE
+from lakebound.tables.table import KAFKA_TYPE, CommittedEntry
 
 TOPIC, ID = "orders", "id-1"
 Place = tuple[int, int]
@@ -119,7 +120,8 @@ class TestVersions:
             spans = [span for (name, _), span in zip(versions, bounds, strict=True) if name == wanted]
             expected = {(0, o) for start, end in spans for o in range(start, end)} & members(coverage)
             assert members(landed_by_source(entries, wanted)) == expected
-            assert (wanted in sources_of(entries, coverage)) == bool(expected)
+            made = {name: made_by(one, ()) for name, one in entries.items()}
+            assert (wanted in sources_of(made, coverage)) == bool(expected)
 
     def test_the_beginning_of_a_hash_names_its_version(self) -> None:
         entries = {"t": entry(offsets((0, 9)), ("aa1", 0), ("aa2", 5)), "u": entry(offsets((0, 9)), ("b", 0))}
@@ -129,8 +131,40 @@ class TestVersions:
                 find_source("orders", entries, wanted)
 
     def test_what_an_older_version_landed_is_said_to_be_not_known(self) -> None:
-        assert sources_of({"t": entry(offsets((0, 9)), ("b", 5))}, offsets((0, 9))) == (None, "b")
-        assert sources_of({"t": entry(offsets((0, 9)), ("b", 5))}, offsets((6, 7))) == ("b",)
+        made = {"t": made_by(entry(offsets((0, 9)), ("b", 5)), ())}
+        assert sources_of(made, offsets((0, 9))) == (None, "b")
+        assert sources_of(made, offsets((6, 7))) == ("b",)
+
+    @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20), st.sampled_from(["x", "y", "undo"])), max_size=8))
+    def test_the_newest_redo_that_stands_made_the_rows(self, redos: list[tuple[int, int, str]]) -> None:
+        made: list[dict[int, str]] = [dict.fromkeys(range(70), "b")]
+        entries: list[CommittedEntry] = []
+        newest = entry(offsets((0, 70)), ("b", 0))
+        for number, (start, size, source) in enumerate(redos):
+            body = {"kind": "redo", "commit": f"r{number}", "newest_redo": f"r{number}", "redo_before": newest.newest_redo}
+            if source != "undo":
+                body |= {"redoes": offsets((start, start + size)), "decision": f"p{number}", "redo_source": source}
+                made.append(made[-1] | dict.fromkeys(range(start, start + size), source))
+            elif entries and entries[0].entry.undoes is None:
+                body |= {"redoes": entries[0].entry.redoes, "decision": "u", "undoes": entries[0].entry.decision}
+                made.append(made[-2])
+            else:
+                continue
+            newest = newest.model_copy(update={"redoes": {}, "undoes": None, **body})
+            entries.insert(0, CommittedEntry(str(number), number, newest))
+        found: dict[int, str] = {}
+        for one in made_by(newest, entries):
+            assert one.version is not None
+            for place in members(one.offsets):
+                assert place[1] not in found, "one version for each offset"
+                found[place[1]] = one.version.hash
+        assert found == made[-1]
+
+    def test_what_kafka_deletes_changes_no_approval(self) -> None:
+        plans = [make_plan("orders", offsets((3, 90)), {"t": offsets((0, 50))}, kafka(earliest=at), {}) for at in (0, 20, 40)]
+        assert len({plan.hash for plan in plans}) == 1
+        assert [plan.bounds for plan in plans] == [({TOPIC: {0: 3}}, {TOPIC: {0: 50}})] * 3
+        assert [members(plan.redone) for plan in plans] == [{(0, o) for o in range(at, 50)} for at in (3, 20, 40)]
 
 
 class TestRows:

@@ -208,8 +208,11 @@ def _rows_apart(history: History, shares: Sequence[Share], rows: Arrays, facts: 
     """Return how many rows the entries count beyond those that are there; less than 0 where there are more.
 
     Of an entry that a redo has cut nobody knows how many of its rows are left; but each redo says how many it took out, so the
-    sum over all entries is exact. It is asked for only where there is such an entry, and where all entries are kept.
+    sum over all entries is exact. It is asked for only where there is such an entry, where all entries are kept, and where
+    nobody else has changed rows: a redo heals that, and takes out other rows than the entries before it count.
     """
+    if any(share.entry.changes_seen or share.entry.foreign_changes for share in shares):
+        return Found()
     cut = union(share.spans for share in shares if share.redone)
     earlier = union(spans_of(committed.entry.range) for committed in history.earlier)
     if not cut or not history.is_complete or difference(spans_of(history.base), earlier):

@@ -56,9 +56,9 @@ class RepairForm(FrozenRecord):
                 )
         if self.action == "rewind" and self.to is None:
             raise InvalidRepairError(self.pipeline, "the action rewind needs a time to go back to (`to`)")
-        if self.action == "redo" and (self.source is None) == (self.range_from is None):
+        if self.action == "redo" and self.source is None and self.range_from is None:
             raise InvalidRepairError(
-                self.pipeline, "the action redo needs either the hash of a version of the code (`source`) or `range_from`"
+                self.pipeline, "the action redo needs the hash of a version of the code (`source`), or `range_from`"
             )
         if self.range_to is not None and self.range_from is None:
             raise InvalidRepairError(self.pipeline, "`range_to` goes with `range_from` only")

@@ -148,10 +148,9 @@ def _plan_redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms:
     if not made.chunks:
         why = "; ".join(line.strip() for line in made.lines() if not line.startswith("note: "))
         raise PlanRefusedError(spec.pipeline, "redo", f"no offset of the range is in a table and in Kafka: {why}")
-    if form.range_from is not None:
-        # As on the command line: what lands until somebody approves is no part of the plan.
-        first, last = (json.dumps(bound, separators=(",", ":"), sort_keys=True) for bound in made.bounds)
-        form = form.model_copy(update={"range_from": first, "range_to": last})
+    # As on the command line: what lands until somebody approves is no part of the plan.
+    first, last = (json.dumps(bound, separators=(",", ":"), sort_keys=True) for bound in made.bounds)
+    form = form.model_copy(update={"range_from": first, "range_to": last})
     return Question(form, made.hash, _page(f"redo {spec.pipeline}", made.lines(), made.hash))
 
 
@@ -169,7 +168,7 @@ def _redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int)
     if form.range_from is None:
         return prepare(spec, settings, AskedRange(form.source))
     first = parse_bound("range_from", form.range_from, now_ms)
-    return prepare(spec, settings, AskedRange(bounds=(first, parse_bound("range_to", form.range_to or "latest", now_ms))))
+    return prepare(spec, settings, AskedRange(form.source, (first, parse_bound("range_to", form.range_to or "latest", now_ms))))
 
 
 def _plan_undo_of_redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> Question:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 from pydantic import Field
 
@@ -35,6 +36,7 @@ class RedoShare(Frozen):
     Attributes:
         table: Its id.
         replaces: Offsets whose rows are made again: those of the range that it covers.
+        gone: Those of the range that it covers and that Kafka no longer has.
         rows_out: Rows of these offsets, which leave.
         files: Data files that hold them; each is rewritten with what else it holds.
         size_bytes: Size of these files.
@@ -45,6 +47,7 @@ class RedoShare(Frozen):
 
     table: str
     replaces: Offsets = Field(default_factory=dict)
+    gone: Offsets = Field(default_factory=dict)
     rows_out: int = 0
     files: int = 0
     size_bytes: int = 0
@@ -88,22 +91,29 @@ class RedoPlan(Frozen):
     def hash(self) -> str:
         """Twelve characters of a digest of what is made anew, where and by which code.
 
-        What a redo itself changes is no part of it, as the rows and files of the range are, nor what the stream lands:
-        the same approval goes on after a kill.
+        What a redo itself changes is no part of it, as the rows and files of the range are, nor what the stream lands, nor
+        what Kafka deletes: the same approval goes on after a kill, and lands what Kafka has still.
         """
         decided = {
-            **self.model_dump(mode="json", include={"pipeline", "source", "redone"}),
+            **self.model_dump(mode="json", include={"pipeline", "source"}),
+            "redone": dump(self.approved),
             "tables": {
-                share.table: share.model_dump(mode="json", include={"replaces", "changes_seen"}) for share in self.tables
+                one.table: {"replaces": dump(add(one.replaces, one.gone)), "changes_seen": one.changes_seen}
+                for one in self.tables
             },
         }
         text = json.dumps(decided, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARACTERS]
 
     @property
+    def approved(self) -> Offsets:
+        """The offsets that are read again, also those that Kafka has deleted by now."""
+        return add(self.redone, self.gone)
+
+    @property
     def bounds(self) -> tuple[NextOffsets, NextOffsets]:
         """First offset, and the offset after the last one, of each partition: what the stream lands later is not between."""
-        return first_offsets(self.redone), high_water_marks(self.redone)
+        return first_offsets(self.approved), high_water_marks(self.approved)
 
     @property
     def longest_ranges(self) -> dict[str, dict[int, Interval]]:
@@ -145,6 +155,11 @@ class RedoPlan(Frozen):
         yield "not redone, rows were erased by decision", self.erased
         yield "not redone, no table has them (`lakebound replay` lands them)", self.uncovered
         yield "left to the stream", self.left_to_stream
+
+
+def dump(offsets: Offsets) -> dict[str, Any]:
+    """Return offsets as JSON."""
+    return {topic: one.model_dump(mode="json") for topic, one in offsets.items()}
 
 
 def first_offsets(offsets: Offsets) -> NextOffsets:
@@ -189,7 +204,9 @@ def make_plan(
     return RedoPlan(
         pipeline=pipeline,
         redone=redone,
-        tables=tuple(RedoShare(table=table, replaces=common(redone, held)) for table, held in coverages.items()),
+        tables=tuple(
+            RedoShare(table=table, replaces=common(redone, held), gone=common(gone, held)) for table, held in coverages.items()
+        ),
         gone=gone,
         erased=by_decision,
         dropped=dropped,

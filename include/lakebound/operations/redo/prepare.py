@@ -18,6 +18,7 @@ from lakebound.operations.backfill.half_done import check_no_undoing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.redo.held_rows import held_rows
+from lakebound.operations.redo.made_by import made_by
 from lakebound.operations.redo.plan import RedoPlan, RedoShare, check_redoable, make_plan
 from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.versions import find_source, landed_by_source, sources_of
@@ -35,11 +36,11 @@ from lakebound.tables.table import LedgerView, Table
 
 @dataclass(frozen=True)
 class AskedRange:
-    """What is to be redone: what a version of the code landed, or what lies between two bounds.
+    """What is to be redone: what a version of the code landed, or what lies between two bounds, or what is both.
 
     Attributes:
-        source: The first characters of the version's hash; None where bounds are given.
-        bounds: First offset of each partition, and the offset after the last one; None where a version is given.
+        source: The first characters of the version's hash; None: whatever landed it.
+        bounds: First offset of each partition, and the offset after the last one; None: all that the version landed.
     """
 
     source: str | None = None
@@ -82,29 +83,33 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     found = plan.model_copy(
         update={
             "source": code,
-            "made_by": sources_of(entries, plan.redone),
+            "made_by": sources_of({name: made_by(one, tables[name].entries()) for name, one in entries.items()}, plan.redone),
             "tables": tuple(_with_rows(tables[share.table], views[share.table], share) for share in plan.tables),
             "chunks": sum(1 for _ in chunks(plan.redone, spec.limits.max_records_per_batch)),
         }
     )
     done = {name: standing(table.entries(), found.hash).done for name, table in tables.items()}
     shares = tuple(one.model_copy(update={"done": count(common(done[one.table], one.replaces))}) for one in found.tables)
-    notes = (*_notes(spec, found), *_unfinished(spec, entries, found.hash))
+    notes = (*_notes(spec, found), *_unfinished(spec, entries, found.hash), *_other_code(spec, entries, code))
     return found.model_copy(update={"tables": shares, "notes": notes})
 
 
 def _asked(
     spec: PipelineSpec, entries: Mapping[str, Entry], kafka: tuple[KafkaFacts, Mapping[str, TopicFacts]], wanted: AskedRange
 ) -> Offsets:
+    landed = None
     if wanted.source is not None:
-        return landed_by_source(entries, find_source(spec.pipeline, entries, wanted.source))
-    assert wanted.bounds is not None, "one of both is given"
+        landed = landed_by_source(entries, find_source(spec.pipeline, entries, wanted.source))
+    if wanted.bounds is None:
+        assert landed is not None, "one of both is given"
+        return landed
     broker, topics = kafka
     first, last = (
         resolve(bound, topics, None if bound.timestamp_ms is None else broker.offsets_at(spec.topics, bound.timestamp_ms))
         for bound in wanted.bounds
     )
-    return between(first, last, topics)
+    found = between(first, last, topics)
+    return found if landed is None else common(landed, found)
 
 
 def _with_rows(table: Table, view: LedgerView, share: RedoShare) -> RedoShare:
@@ -114,6 +119,15 @@ def _with_rows(table: Table, view: LedgerView, share: RedoShare) -> RedoShare:
     known = remembered(view.entry.foreign_changes if view.entry else (), view.foreign_changes)
     found = {"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes}
     return share.model_copy(update=found | {"changes_seen": view.changes_seen, "changes": tuple(map(str, known))})
+
+
+def _other_code(spec: PipelineSpec, entries: Mapping[str, Entry], code: str) -> Iterator[str]:
+    newest = {entry.sources[-1].hash for entry in entries.values() if entry.sources} - {code, ""}
+    if code and newest:
+        yield (
+            f"the newest application of {spec.pipeline} was started with other code ({', '.join(sorted(newest))}): while it "
+            f"runs, it goes on to land such rows. Restart it"
+        )
 
 
 def _unfinished(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import chain
 
 from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Entry, Offsets, add, common, count
 from lakebound.ledger.source_ranges import landed_by
+from lakebound.operations.redo.made_by import MadeBy
 
 
 class UnknownSourceError(LakeboundError):
@@ -59,16 +61,15 @@ def landed_by_source(entries: Mapping[str, Entry], source: str) -> Offsets:
     return reduce(add, found, {})
 
 
-def sources_of(entries: Mapping[str, Entry], wanted: Offsets) -> tuple[str | None, ...]:
-    """Return the versions that landed some of the offsets, oldest first; None is what is not known.
+def sources_of(made: Mapping[str, Sequence[MadeBy]], wanted: Offsets) -> tuple[str | None, ...]:
+    """Return the versions that made the rows of some of the offsets, oldest first; None is what is not known.
 
     Args:
-        entries: The entry that counts, by the table's id.
+        made: Which version made what, by the table's id.
         wanted: The offsets.
     """
     found: dict[str | None, None] = {}
-    for entry in entries.values():
-        for version, offsets in landed_by(entry.sources, entry.coverage):
-            if count(common(wanted, offsets)):
-                found[version.hash if version is not None else None] = None
+    for one in chain.from_iterable(made.values()):
+        if count(common(wanted, one.offsets)):
+            found[one.version.hash if one.version is not None else None] = None
     return tuple(found)

@@ -1,0 +1,60 @@
+"""Which code made the rows that a table has: what landed them, and what redos have made anew since. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from lakebound.ledger.entry import Entry, Offsets, add, count, missing
+from lakebound.ledger.source_ranges import landed_by
+from lakebound.ledger.sources import SourceVersion
+from lakebound.tables.table import CommittedEntry
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """Offsets whose rows are of one version of the code.
+
+    Attributes:
+        version: The version; None where it is not known.
+        offsets: The offsets; perhaps none.
+        is_redo: Whether a redo has made the rows; since when is then said by the redo.
+    """
+
+    version: SourceVersion | None
+    offsets: Offsets
+    is_redo: bool = False
+
+
+def made_by(newest: Entry, entries: Iterable[CommittedEntry]) -> list[MadeBy]:
+    """Return which version made what, oldest first; what redos made follows, as far as their entries are kept.
+
+    Args:
+        newest: The entry that counts.
+        entries: Of the table, newest first; none is asked for where no redo stands.
+    """
+    redone = list(_redone(newest, entries))
+    every = reduce(add, (one.offsets for one in redone), Offsets())
+    landed = [MadeBy(version, missing(held, every)) for version, held in landed_by(newest.sources, newest.coverage)]
+    return [*landed, *redone[::-1]]
+
+
+def _redone(newest: Entry, entries: Iterable[CommittedEntry]) -> Iterator[MadeBy]:
+    """Yield what each standing redo made of which nothing came since, newest first."""
+    at, claimed, undone = newest.newest_redo, Offsets(), dict[str, Offsets]()
+    for committed in entries if at else ():
+        entry = committed.entry
+        if entry.kind != "redo" or entry.commit != at:
+            continue
+        if entry.undoes is not None:
+            undone[entry.undoes] = add(undone.get(entry.undoes, {}), entry.redoes)
+        else:
+            own = missing(missing(entry.redoes, claimed), undone.get(entry.decision or "", {}))
+            claimed = add(claimed, own)
+            if count(own):
+                version = SourceVersion(hash=entry.redo_source, since_ms=committed.committed_at_ms)
+                yield MadeBy(version if entry.redo_source else None, own, is_redo=True)
+        at = entry.redo_before
+        if not at:
+            return
