@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from tests.support.tables.deploys import Kafka, deploy, world_fixture  # noqa: F
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import TOPIC, offsets
 from tests.support.tables.rewinding import World
+from tests.support.waiting import wait_until
 
+from lakebound.landing import row_source as code_on_disk
+from lakebound.ledger.sources import Source
 from lakebound.operations.acknowledge import acknowledge
+from lakebound.operations.recovery.rewind import facts as rewinding
 from lakebound.operations.redo.replacing import Planned, RedoOvertakenError, check_as_planned
 from lakebound.tables.table import open_table
 
@@ -113,6 +119,26 @@ def test_the_code_that_did_it_and_is_still_there_is_named(world: World) -> None:
     body = answer("redo", "orders", "--source", ours)
     assert any("would make the same again" in note for note in body["notes"])
     assert not any("would make the same again" in note for note in answer("redo", "orders", "--source", "aaa")["notes"])
+
+
+def test_a_rewind_says_that_the_code_on_disk_is_the_one_that_did_it_and_asks_for_a_hold(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewinding, "KafkaFacts", lambda connection: world.kafka)
+    ours = answer("redo", "orders", "--source", "aaa")["source"]
+    world.kafka = Kafka()
+    before = int(time.time() * 1000) + 1
+    wait_until(lambda: time.time() * 1000 > before + 1, 10, "the next millisecond")
+    deploy(world, ours)
+    for start in (60, 70):
+        world.land(start, start + 10)
+    deploy(world, "bbb")
+    world.land(80, 90)
+    to = datetime.fromtimestamp(before / 1000, UTC).isoformat()
+    said = [note for note in answer("rewind", "orders", "--to", to)["notes"] if ours in note]
+    assert said and "would make the same rows again" in said[0] and "lakebound control orders hold" in said[0]
+    monkeypatch.setattr(code_on_disk, "row_source", lambda *_: Source(hash="mended"))
+    assert not any("would make the same" in note for note in answer("rewind", "orders", "--to", to)["notes"])
 
 
 def test_a_sample_of_the_range_is_compared_with_what_landed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

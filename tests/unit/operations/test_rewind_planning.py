@@ -211,5 +211,12 @@ def test_code_that_would_make_the_same_rows_again_is_told() -> None:
         assert not any("hold" in note for note in plan(facts(rewound, source=other)).notes)
     ahead = table(past=PastVersion(entry(coverage=offsets(0, 40)), 40, SCHEMA), sources=made_by)
     assert not any("hold" in note for note in plan(facts(ahead, source=Source(hash="b"))).notes)
+    again = SourceVersion(hash="c", since_ms=3, first_offsets={TOPIC: {0: 20}})
+    idle = SourceVersion(hash="d", since_ms=4, first_offsets={TOPIC: {0: 30}})
+    rewound_further = table(past=past, sources=(*made_by, again, idle))
+    told = plan(facts(rewound_further, source=Source(hash="b"))).notes[0]
+    assert "source b" in told and "hold" in told, "the wrong code was put back, and is on disk once more"
+    for other in (Source(hash="a"), Source(hash="d")):
+        assert not any("hold" in note for note in plan(facts(rewound_further, source=other)).notes), "none of these rows"
     (step,) = (step for step in plan(facts(rewound)).steps if step.table)
     assert [one["hash"] for one in step.detail["sources"]] == ["a"], "the reset names the code of the rows that are left"

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from lakebound.inspection.proof.entries import named
 from lakebound.inspection.proof.result import describe
-from lakebound.ledger.entry import Offsets, TopicOffsets, count, high_water_marks, intervals_of, missing
+from lakebound.ledger.entry import Offsets, TopicOffsets, common, count, high_water_marks, intervals_of, missing
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
 from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.source_ranges import landed_by
 from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.recovery.landing_rate import catch_up_seconds
@@ -294,14 +295,19 @@ def _notes(facts: RewindFacts, replayed: Sequence[tuple[str, int, int, int]]) ->
 
 
 def _same_code(pipeline: str, facts: RewindFacts) -> Iterator[str]:
-    """Yield a warning where the code on disk is that which made the rows: it would make them again."""
-    newest = [table.sources[-1] for table in facts.targets if table.sources and not moved_forward(table)]
-    if facts.source.hash and any(one.hash == facts.source.hash for one in newest):
+    """Yield a warning where the code on disk landed some of what is removed: it would make the same rows again."""
+    if facts.source.hash and facts.source.hash in _made_what_goes(facts):
         yield (
-            f"the transform and YAML on disk made the rows that are removed (source {facts.source.hash}), and would make the "
+            f"the transform and YAML on disk made rows that are removed (source {facts.source.hash}), and would make the "
             "same rows again. If they are the reason for this rewind, first run `lakebound control "
             f"{pipeline} hold`, and start the pipeline when they are mended"
         )
+
+
+def _made_what_goes(facts: RewindFacts) -> set[str]:
+    """Return the hashes of the code that landed offsets which a table will not have afterwards."""
+    landed = ((table, by, offsets) for table in facts.targets for by, offsets in landed_by(table.sources, table.coverage))
+    return {by.hash for table, by, offsets in landed if by is not None and count(common(table.goes, offsets))}
 
 
 def _released(pipeline: str, facts: RewindFacts) -> Iterator[str]:
