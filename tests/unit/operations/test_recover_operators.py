@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,18 +19,23 @@ from airflow.sdk.execution_time.comms import CreateHITLDetailPayload, HITLDetail
 from pydantic import ValidationError
 from tests.support.streams.command_line import ORDERS, settings  # noqa: F401
 
-from lakebound.control.desired import change_desired, read_desired
+from lakebound.control.desired import Desired, change_desired, read_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import read_incidents
+from lakebound.control.replay_result import ReplayResult, write_result
+from lakebound.control.submission import BackendName
 from lakebound.errors import LakeboundError
 from lakebound.inspection.doctor.diagnosis import Diagnosis, RuleFinding
+from lakebound.landing.run_spec import RunSpec, make_run_spec
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.backfill.running import RunningBackfill
 from lakebound.operations.form.asked import InvalidRepairError, RepairForm
 from lakebound.operations.form.kinds import rewind_request
 from lakebound.operations.recovery import facts as collecting
 from lakebound.operations.recovery.approval import NotApprovedError, options_for
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.settings import Settings
+from lakebound_airflow.operators import recover
 from lakebound_airflow.operators.recover import RepairOperator
 
 ADA, BOB = {"id": "7", "name": "ada"}, {"id": "8", "name": "bob"}
@@ -209,6 +214,40 @@ def test_a_cleared_task_asks_the_same_again_and_refuses_to_ask_under_an_old_page
     change_desired(control, "held", reason="for another audit", by="eve")
     with pytest.raises(NotApprovedError, match="has changed since this run first asked"):
         operator().execute(run.context())
+
+
+class TestApplication:
+    """What a redo starts: a stand-in that ends when it is asked to, as the real one does after its batch."""
+
+    class Process:
+        """Ends with code 1 when it is asked to."""
+
+        def __init__(self, orders: RunSpec, polled: Callable[[], None]) -> None:
+            self._orders, self._polled = orders, polled
+
+        def poll(self) -> int | None:
+            self._polled()
+            return 1 if self._orders.control.stop_marker(self._orders.app_id).exists() else None
+
+    def test_it_is_followed_to_its_end_and_asked_to_end_with_the_task(
+        self,
+        settings: Settings,  # noqa: F811
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(recover, "_POLL_SECONDS", 0.0)
+        task, orders, polls = operator(), make_run_spec(_spec(), settings, Desired(), "redo-1"), list[int]()
+
+        def polled() -> None:
+            polls.append(len(polls))
+            write_result(orders.control, ReplayResult(app_id="redo-1", chunks=9, chunks_done=len(polls)))
+            if len(polls) == 3:
+                task.on_kill()
+
+        task.on_kill()  # nothing was started yet
+        process: Any = self.Process(orders, polled)
+        submission = orders.submission(BackendName.LOCAL, None)
+        assert task._follow(RunningBackfill(orders, submission, process)) == 1
+        assert len(polls) == 3
 
 
 class TestApprovers:
