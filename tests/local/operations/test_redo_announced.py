@@ -8,6 +8,7 @@ from tests.support.tables.redoing import Scene, scene_fixture  # noqa: F401
 
 from lakebound import faults
 from lakebound.control.desired import change_desired
+from lakebound.control.incidents import read_incidents
 from lakebound.control.redone import Redone, read_redone
 from lakebound.operations.redo import announce
 from lakebound.operations.redo.apply import apply_undo_of_redo
@@ -78,10 +79,16 @@ def test_a_run_that_was_ended_early_tells_what_it_has_done(scene: Scene) -> None
     assert told(scene) == [("plan-1", None, of_both(scene, 0, 200))]
 
 
-def test_a_redo_is_done_although_it_cannot_be_noted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
+@pytest.mark.parametrize("error", [OSError("no space left on device"), RuntimeError("from a store's own library")])
+def test_a_redo_and_its_undoing_are_done_and_recorded_although_they_cannot_be_noted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(announce, "note_redone", full)
+    monkeypatch.setattr(announce, "note_redone", fails)
     assert scene.run(0, 300).state == "completed"
-    assert told(scene) == [] and scene.shown() == scene.expected(0, 300)
+    assert scene.shown() == scene.expected(0, 300)
+    plan = undo(scene)
+    assert scene.shown() == scene.expected(0, 0) and told(scene) == []
+    assert [incident.facts["plan"] for incident in read_incidents(scene.control)] == [plan]

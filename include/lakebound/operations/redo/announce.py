@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 
 from lakebound.control.folder import ControlFolder
 from lakebound.control.redone import Redone, TableRedone, note_redone, ranges_of, read_redone
-from lakebound.errors import LakeboundError
 from lakebound.ledger.entry import Offsets, count
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.orders import RedoOrders
@@ -84,5 +83,5 @@ def _note(control: ControlFolder, made: Callable[[], Redone | None]) -> None:
         done = made()
         if done is not None:
             note_redone(control, done)
-    except (LakeboundError, OSError, ValueError) as exc:
+    except Exception as exc:  # whatever it is, from a table, a store or a disk: the redo is done, and its record must follow
         log.warning("what was redone could not be noted, so no event of an asset names it: %s", exc)
