@@ -17,6 +17,7 @@ from lakebound.landing.older_schemas import Newest
 from lakebound.landing.schema_origins import schemas_in_use
 from lakebound.landing.used_schemas import Named, reused_ids, to_name
 from lakebound.redaction import redacted
+from lakebound.registry.finding import ids_to_ask
 from lakebound.spec.schema_source import SchemaSourceSpec
 
 if TYPE_CHECKING:
@@ -48,9 +49,6 @@ class Subjects(Protocol):
             LakeboundError: There is no such subject, or the registry is away and nothing of it is kept.
         """
 
-    def sign(self, subjects: Collection[str]) -> object:
-        """Return what differs when a subject has another version, or the newest version another schema."""
-
     def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
         """Keep the versions of subjects that records are read with, for a time when the registry does not have them."""
 
@@ -61,8 +59,12 @@ class Subjects(Protocol):
             LakeboundError: The registry is away, or refuses.
         """
 
-    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
         """Return of each id the schema that there is by it, or why there is none.
+
+        Args:
+            ids: In the order in which they are asked for.
+            subjects: Of the pipeline: whoever may read these may read the registry, if not each schema.
 
         Raises:
             LakeboundError: The registry is away, or refuses.
@@ -105,7 +107,6 @@ class PartSchemas:
         self._further_names: dict[str, tuple[SchemaId, ...]] = {}
         self._strange: dict[SchemaId, str] = {}
         self._in_vain, self._strange_since, self._clock = 0, clock(), clock
-        self._sign: object = None
         self._read: ReadSchemas | None = None
         self._named: dict[str, str] = {}
         self._allowed: Mapping[str, str] = {}
@@ -193,19 +194,12 @@ class PartSchemas:
         with self._lock:
             if not self._asks and self._forgets_strange():
                 self._read = None
-        sign = self._subjects.sign(self._names)
-        if sign == self._sign:
-            return
-        # The first time, too: a version may have come since they were read, or they were those that are kept.
         versions = self._subjects.versions(self._names, or_kept=False)
-        if self._subjects.sign(self._names) != sign:
-            return  # They may be older than the sign: the next look compares again.
         with self._lock:
             before = self._all_versions()
             self._take(versions)
             if self._all_versions() != before:  # A record may have named the new version before.
                 self._read = None
-        self._sign = sign
 
     def in_use(self) -> SchemasInUse | None:
         """Return what the part is read with, and what its columns come from; None before it was read, or without a registry.
@@ -234,25 +228,25 @@ class PartSchemas:
         if self._subjects is None or not ids:
             return
         with self._asking:  # Not with the other lock: a slow registry would keep what is known from being read.
-            # Those that are kept may lack the very one that a record names.
-            versions = self._subjects.versions(self._names, or_kept=False)
             with self._lock:
                 self._forgets_strange()
-                known = self._know(versions)
-                asked = [one for one in ids if one not in known][: MOST_STRANGE - len(self._strange)]
-            found = self._subjects.find(asked) if asked else {}
-            if not _fingerprints(found.values()) <= _fingerprints(known.values()):
-                # Of several registries, one may be behind for a moment, and lack the version that another one has.
-                versions = self._subjects.versions(self._names, or_kept=False)
+                known = self._known()
+                unknown = ids_to_ask(ids, known)
+                asked = unknown[: max(0, MOST_STRANGE - len(self._strange))]
+            found = self._subjects.find(asked, self._names) if asked else {}
+            # Random bytes name nothing that the registry has: for them no versions are read.
+            is_newer = not _fingerprints(found.values()) <= _fingerprints(known.values())
+            versions = self._subjects.versions(self._names, or_kept=False) if is_newer or len(asked) < len(unknown) else None
             with self._lock:
                 strange = len(self._strange)
-                self._note(found, self._know(versions))
+                if versions is not None:
+                    self._take(versions)
+                self._note(found, self._known())
                 self._in_vain += len(self._strange) - strange == len(ids)
                 self._read = None
 
-    def _know(self, versions: Mapping[str, Sequence[Version]]) -> dict[SchemaId, SchemaText | None]:
-        """Take versions for those that there are; return their schemas by what records say of them."""
-        self._take(versions)
+    def _known(self) -> dict[SchemaId, SchemaText | None]:
+        """Return the schemas of versions by what records say of them."""
         every = (version for each in self._all_versions().values() for version in each)
         return {one: version.schema for version in every for one in version.ids}
 

@@ -41,6 +41,7 @@ class _Outcome:
     schema: SchemaText | None
     reason: str
     is_missing: bool = False
+    is_forbidden: bool = False
 
 
 @dataclass
@@ -122,7 +123,8 @@ class Asker:
         except UnusableSchemaError as exc:
             return _Outcome(None, f"Lakebound cannot use the schema: {cut(str(exc))}")
         except RegistryForbiddenError as exc:
-            return _Outcome(None, str(exc))  # Of this one: with a registry's rights by subject, a record can name any.
+            # Of this one: with a registry's rights by subject, a record can name any.
+            return _Outcome(None, str(exc), is_forbidden=True)
         if schema is None:
             return _Outcome(None, _no_schema(self._registry.name, schema_id), is_missing=True)
         return _Outcome(schema, "")
@@ -136,6 +138,7 @@ def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
     """
     schemas: dict[SchemaId, SchemaText] = {}
     refused: dict[SchemaId, str] = {}
+    forbidden = False
     unanswered: list[SchemaId] = []
     away: RegistryUnavailableError | None = None
     for one, future in asked.items():
@@ -147,9 +150,10 @@ def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
             unanswered.append(one)
         elif (outcome := future.result()).schema is None:
             refused[one] = outcome.reason
+            forbidden = forbidden or outcome.is_forbidden
         else:
             schemas[one] = outcome.schema
-    return Answers(schemas, refused, away, unanswered)
+    return Answers(schemas, refused, away, unanswered, forbidden)
 
 
 def _is_missing(future: Future[_Outcome]) -> bool:

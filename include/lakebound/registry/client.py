@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -34,6 +35,8 @@ MOST_ID = 2**31 - 1
 """Registries count no further, and Confluent's does not understand a larger one, as half of all random bytes name."""
 _DELETED_TOO = {"deleted": "true"}
 _R = TypeVar("_R")
+Imported = dict[tuple[str, int], SchemaAnswer | None]
+"""By subject and version."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,16 @@ class RegistryClient:
         found = self._get(f"{_path(subject)}/versions", parameters, f"subject {subject!r}", read_versions) or []
         return found[-MOST_VERSIONS:]
 
-    def version(self, subject: str, number: int | None = None, *, deleted: bool = False) -> RegisteredSchema | None:
+    def version(
+        self, subject: str, number: int | None = None, *, deleted: bool = False, imported: Imported | None = None
+    ) -> RegisteredSchema | None:
         """Return a version of a subject; None where the registry has none.
 
         Args:
             subject: Name of the subject.
             number: Of the version; None: the latest.
             deleted: Whether one that was deleted, but not for good, counts.
+            imported: What versions import, where several are read that may import the same; it is added to.
 
         Raises:
             UnusableSchemaError: Values cannot be read with its schema.
@@ -136,7 +142,7 @@ class RegistryClient:
         answer = self._version(subject, "latest" if number is None else number, deleted=deleted)
         if answer is None:
             return None
-        return RegisteredSchema(subject, answer.version or number or 0, answer.id, self._resolved(answer))
+        return RegisteredSchema(subject, answer.version or number or 0, answer.id, self._resolved(answer, imported))
 
     def compatibility(self, subject: str) -> str | None:
         """Return which changes of its schemas a subject allows, such as BACKWARD; by default the registry's own.
@@ -158,12 +164,14 @@ class RegistryClient:
         path, parameters = f"{_path(subject)}/versions/{number}", _DELETED_TOO if deleted else {}
         return self._schema(path, parameters, f"subject {subject!r}, version {number}")
 
-    def _resolved(self, answer: SchemaAnswer) -> SchemaText:
-        return with_references(answer, self._imported)
+    def _resolved(self, answer: SchemaAnswer, imported: Imported | None = None) -> SchemaText:
+        return with_references(answer, partial(self._import, {} if imported is None else imported))
 
-    def _imported(self, subject: str, number: int) -> SchemaAnswer | None:
+    def _import(self, known: Imported, subject: str, number: int) -> SchemaAnswer | None:
         try:
-            return self._version(subject, number, deleted=True)
+            if (subject, number) not in known:
+                known[subject, number] = self._version(subject, number, deleted=True)
+            return known[subject, number]
         except RegistryForbiddenError:
             raise UnusableSchemaError(
                 f"it imports subject {subject!r}, version {number}, which the registry does not let its user read"

@@ -81,7 +81,7 @@ def answering_requests(say: Callable[[Seen], Said], tls: ssl.SSLContext | None =
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version: ClassVar[str] = "HTTP/1.1"
-        disable_nagle_algorithm = True  # Or the body waits 40 ms behind the head.
+        disable_nagle_algorithm: ClassVar[bool] = True  # Or the body waits 40 ms behind the head.
 
         def do_GET(self) -> None:
             request = Seen(self.path, self.headers.get("Authorization"))

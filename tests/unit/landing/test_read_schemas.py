@@ -62,18 +62,16 @@ class Subjects:
         versions = [Version(number, (self.first_id + number - 1,), one) for number, one in enumerate(self.schemas, 1)]
         return dict.fromkeys(subjects, versions)
 
-    def sign(self, subjects: Collection[str]) -> object:
-        return len(self.schemas)
-
     def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
         pass
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         return dict.fromkeys(subjects, "BACKWARD")
 
-    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
         self.asked += ids
-        return {one: self.others.get(one, "there is none") for one in ids}
+        known = {**dict(enumerate(self.schemas, self.first_id)), **self.others}
+        return {one: known.get(one, "there is none") for one in ids}
 
 
 def columns(book: SchemaBook) -> list[str]:
@@ -103,7 +101,7 @@ def test_a_version_that_a_record_names_is_read() -> None:
     ask_for(book, {"value": {2}})
     assert book.has_newer
     assert columns(book) == ["a", "b"]
-    assert (book.has_newer, subjects.asked) == (False, [])
+    assert (book.has_newer, subjects.asked) == (False, [2])
 
 
 def test_a_look_finds_a_version_before_a_record_names_it() -> None:
@@ -128,41 +126,6 @@ def test_the_first_look_finds_a_version_that_came_since_they_were_read() -> None
     assert book.has_newer and columns(book) == ["a", "b"]
     book.look()
     assert not book.has_newer
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_look_whose_versions_are_those_that_are_kept_looks_again(is_first: bool) -> None:
-    """The registry went away after it had told the sign, and came back."""
-
-    class Kept(Subjects):
-        kept: list[SchemaText] | None = None
-
-        def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
-            return super().versions(subjects) if self.kept is None else Subjects(self.kept).versions(subjects)
-
-        def sign(self, subjects: Collection[str]) -> object:
-            if self.kept is None:
-                return super().sign(subjects)
-            self.signs += 1
-            if self.signs == 2:
-                raise RegistryUnavailableError("shop", "http://nowhere", "refused")
-            return super().sign(subjects)
-
-        signs = 0
-
-    subjects = Kept([avro("a")])
-    book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
-    assert columns(book) == ["a"]
-    if not is_first:
-        book.look()
-    subjects.kept = [avro("a")]
-    subjects.schemas.append(avro("a", "b"))
-    with pytest.raises(RegistryUnavailableError):
-        book.look()
-    assert not book.has_newer
-    subjects.kept = None
-    book.look()
-    assert book.has_newer and columns(book) == ["a", "b"]
 
 
 def test_a_version_that_a_record_has_named_is_none_that_a_look_finds() -> None:
@@ -477,9 +440,9 @@ class AwayForAWhile(Subjects):
         self._answers()
         return super().versions(subjects)
 
-    def sign(self, subjects: Collection[str]) -> object:
+    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
         self._answers()
-        return super().sign(subjects)
+        return super().find(ids, subjects)
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         self._answers()
@@ -492,7 +455,7 @@ class AwayForAWhile(Subjects):
 
 @pytest.mark.parametrize("question", ["versions", "find"])
 def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
-    subjects = Subjects([avro("a")])
+    subjects = Subjects([avro("a")], others={7: avro("other")})  # Something is found: so versions are read, too.
     book = SchemaBook(pipeline(), {}, {"value": subjects}, learns=True)
     assert columns(book) == ["a"]
     asked, answer, ask = Event(), Event(), getattr(subjects, question)
@@ -511,7 +474,7 @@ def test_while_a_registry_takes_its_time_what_is_known_is_read(monkeypatch: pyte
         finally:
             answer.set()
         learning.result(30 * STRETCH)
-    assert refused(book) == {7: "there is none"}
+    assert refused(book) == {7: "it is no version of subject orders-value"}
 
 
 @pytest.mark.parametrize("away", ["value", "key"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,10 +20,10 @@ from lakebound.control.folder import ControlFolder
 from lakebound.errors import RegistryAnswerError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId
 from lakebound.landing import registry_subjects
+from lakebound.landing.listed_versions import MOST_AGAIN
 from lakebound.landing.read_schemas import SchemaBook
 from lakebound.landing.registry_subjects import NoSuchSubjectError, RegistrySubjects
 from lakebound.registry import client
-from lakebound.registry.client import RegistryClient
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.value import SchemaValueSpec
@@ -87,7 +88,7 @@ def said(content: Any) -> Said:
 
 @contextmanager
 def running(registry: Registry) -> Iterator[Registry]:
-    with answering_requests(registry.say) as server:
+    with answering_requests(lambda seen: registry.say(seen)) as server:
         registry.url = server.url
         yield registry
 
@@ -142,7 +143,7 @@ def test_a_registry_that_takes_too_long_for_all_versions_counts_as_away(
     try:
         kept = subjects_of(registry, control).versions([SUBJECT])
         assert [one.schema for one in kept[SUBJECT]] == [one.schema for one in used[SUBJECT]]
-        with pytest.raises(RegistryUnavailableError, match=r"within 0\.05 s for the 2 versions of subject 'orders-value'"):
+        with pytest.raises(RegistryUnavailableError, match=r"within 0\.05 s for the 2 versions"):
             subjects_of(registry, None).versions([SUBJECT])
     finally:
         registry.together.abort()
@@ -320,16 +321,13 @@ def test_a_look_that_the_registry_answers_in_part_is_no_look(
                 count += 1
                 return HANG_UP if count == silent + 1 else say(seen)
 
-            with answering_requests(once) as server:
-                subjects = book._parts["value"]._subjects
-                assert isinstance(subjects, RegistrySubjects)
-                subjects._client = RegistryClient("shop", RegistrySpec.model_validate({"url": server.url}))
-                with suppress(RegistryUnavailableError):
-                    book.look()
-                if count <= asked:
-                    break  # All of its requests had an answer.
+            monkeypatch.setattr(some, "say", once)
+            with suppress(RegistryUnavailableError):
                 book.look()
-                assert known(book)[1] == {11, 12}, f"request {asked + 1} had no answer"
+            if count <= asked:
+                break  # All of its requests had an answer.
+            book.look()
+            assert known(book)[1] == {11, 12}, f"request {asked + 1} had no answer"
         asked += 1
     assert asked >= 4
 
@@ -361,6 +359,87 @@ def test_a_version_that_one_of_several_registries_lacks_for_a_moment_is_asked_fo
         again = book_of(registry, control)
         ask_for(again, {"value": [13]})
         assert known(again)[1] == {11, 12, 13}
+
+
+@pytest.mark.parametrize("others", [["c", "ab"], ["ab", "a"], ["c", "d"]])
+def test_a_registry_that_is_filled_again_in_the_same_shape_is_noticed_by_the_next_look(
+    registry: Registry, control: ControlFolder, others: list[str]
+) -> None:
+    """All producers register at once when it is back: the same numbers, and the same ids for other schemas."""
+    book = book_of(registry, control)
+    before = known(book)
+    assert before == (["a", "b"], {11, 12}, {})
+    registry.schemas = {11: order(*others[0]), 12: order(*others[1])}
+    book.look()
+    columns, read, refused = known(book)
+    same = {one for one, names in ((11, "a"), (12, "ab")) if names == others[one - 11]}
+    assert read == same and {*refused} == {11, 12} - same
+    assert all("another schema by the id" in why for why in refused.values()) and {*columns} == {"a", "b"}
+
+
+def test_a_look_reads_a_bounded_number_of_versions_and_each_in_its_turn(control: ControlFolder) -> None:
+    numbers = range(1, 4 * MOST_AGAIN)
+    many = Registry({number: number for number in numbers}, {number: order("a", f"b{number}") for number in numbers})
+    with answering_requests(many.say) as server:
+        many.url = server.url
+        book = book_of(many, control)
+        _ = known(book)
+        for _ in range(2):
+            before = len(server.seen)
+            book.look()
+            assert MOST_AGAIN < len(server.seen) - before <= MOST_AGAIN + 3
+        many.schemas[3] = order("quite", "another")
+        looks = 0
+        while not book.has_newer:
+            book.look()
+            looks += 1
+        assert looks <= 4
+        assert "another schema by the id 3" in known(book)[2][3]
+
+
+@pytest.mark.parametrize("count", [1, 3, 15])
+def test_random_ids_take_no_versions_to_be_refused(control: ControlFolder, count: int) -> None:
+    """A slow registry with many versions would hold records back for as long as it takes for all of them."""
+    numbers = range(1, 101)
+    many = Registry({number: number for number in numbers}, {number: order("a") for number in numbers})
+    with answering_requests(many.say) as server:
+        many.url = server.url
+        book = book_of(many, control)
+        _ = book.spec
+        before = len(server.seen)
+        ask_for(book, {"value": range(10_000, 10_000 + count)})
+        asked = [one.path for one in server.seen[before:]]
+        assert len(asked) == 2 * count and all("/schemas/ids/1" in one for one in asked)
+        many.versions[101], many.schemas[101] = 101, order("a", "new")
+        before = len(server.seen)
+        ask_for(book, {"value": [101]})
+        assert 101 in known(book)[1]
+        assert len(server.seen) - before <= MOST_AGAIN + 6
+
+
+def test_what_a_slow_registry_has_told_within_the_deadline_is_not_asked_for_again(
+    control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = range(1, 61)
+    many = Registry({number: number for number in numbers}, {number: order("a", f"b{number}") for number in numbers})
+    monkeypatch.setattr(registry_subjects, "_VERSIONS_SECONDS", 0.25)
+    monkeypatch.setattr(registry_subjects, "_FURTHER_SECONDS", 0.25)
+
+    def slow(seen: Seen) -> Said:
+        time.sleep(0.02)
+        return many.say(seen)
+
+    with answering_requests(slow) as server:
+        many.url = server.url
+        subjects, tries = subjects_of(many, control), 0
+        while True:
+            try:
+                [versions] = subjects.versions([SUBJECT]).values()
+                break
+            except RegistryUnavailableError:
+                tries += 1
+                assert tries < 20, "each try gets further"
+        assert [one.number for one in versions] == [*numbers] and tries
 
 
 def test_one_id_that_the_registry_never_has_holds_nobody_back(registry: Registry, control: ControlFolder) -> None:
