@@ -73,7 +73,10 @@ class RegistrySubjects:
             RegistryUnavailableError: It is away, and nothing of a subject is kept, or that does not do.
             LakeboundError: It refuses.
         """
-        kept, deadline = self._kept(), Deadline.within(_FURTHER_SECONDS if self._listed.is_read else _VERSIONS_SECONDS)
+        kept = self._kept()
+        if kept.schemas:
+            self._client.note_registry()
+        deadline = Deadline.within(_FURTHER_SECONDS if self._listed.is_read else _VERSIONS_SECONDS)
         try:
             found: Mapping[str, Sequence[Version]] = self._listed.read(
                 subjects, {subject: kept.of(subject) for subject in subjects}, deadline

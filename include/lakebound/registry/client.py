@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import quote
 
-from lakebound.errors import RegistryAnswerError, RegistryForbiddenError
+from lakebound.errors import RegistryAnswerError, RegistryForbiddenError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId, SchemaText
 from lakebound.registry.answers import (
     NoSuchPathError,
@@ -73,6 +73,10 @@ class RegistryClient:
         self.name, self.url = name, spec.url
         self._session = RegistrySession(name, spec)
 
+    def note_registry(self) -> None:
+        """Note that schemas of it were read before: anything else that answers stands before it for a while, and passes."""
+        self._session.note_registry()
+
     def close(self) -> None:
         """Close its connections."""
         self._session.close()
@@ -109,7 +113,7 @@ class RegistryClient:
             return (
                 self._get(f"schemas/ids/{schema_id}/versions", {}, f"the subjects of schema {schema_id}", read_subjects) or []
             )
-        except RegistryAnswerError as exc:
+        except (RegistryAnswerError, RegistryUnavailableError) as exc:
             if not isinstance(exc.__cause__, NoSuchPathError):
                 raise
             return []
@@ -180,7 +184,7 @@ class RegistryClient:
     def _schema_by_guid(self, guid: uuid.UUID, what: str) -> SchemaAnswer | None:
         try:
             return self._schema(f"schemas/guids/{guid}", {}, what)
-        except RegistryAnswerError as exc:
+        except (RegistryAnswerError, RegistryUnavailableError) as exc:
             if not isinstance(exc.__cause__, NoSuchPathError):
                 raise
             self.types()  # Raises where it is no registry at all.
@@ -199,11 +203,13 @@ class RegistryClient:
         """Return what the registry has at a path; None where it has nothing there."""
         try:
             body = self._session.get(path, parameters, what).body
-            return None if body is None else read(body)
+            found = None if body is None else read(body)
         except TooLargeAnswerError:
             raise
         except UnreadableAnswerError as exc:
-            raise self._session.refusal(str(exc)) from exc
+            raise self._session.no_registry(str(exc)) from exc
+        self._session.note_registry()
+        return found
 
 
 def _path(subject: str) -> str:

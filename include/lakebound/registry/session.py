@@ -61,6 +61,7 @@ class RegistrySession:
         """
         self._name, self._spec = name, spec
         verify = tls_context(spec, f"registries.{name}") if spec.url.startswith("https:") else False
+        self._has_answered = False
         self._client = httpx.Client(verify=verify, trust_env=False, follow_redirects=False)
 
     def close(self) -> None:
@@ -79,8 +80,8 @@ class RegistrySession:
             RegistryUnavailableError: No answer in time, or one that says that it cannot at this moment.
             RegistryLoginError: The login is refused, or the registry's certificate.
             RegistryForbiddenError: Its user may not read this.
-            RegistryAnswerError: What answers is no registry with Confluent's API.
-            NoSuchPathError: The same, as it is of a path that only some of these registries have.
+            RegistryAnswerError: What answers is no registry with Confluent's API, and none has answered before.
+            NoSuchPathError: What answers is no registry, as it is of a path that only some of these registries have.
             TooLargeAnswerError: The answer is too large.
             MissingSecretError: A secret is not where the file says, or cannot be sent.
         """
@@ -98,15 +99,28 @@ class RegistrySession:
                 answer.close()
         except httpx.LocalProtocolError:
             # Its text quotes the header, which may be the login.
-            raise self.refusal("no request can be made of its address and login") from None
+            raise self._refusal("no request can be made of its address and login") from None
         except (httpx.InvalidURL, UnicodeError) as exc:
-            raise self.refusal(f"its address names no host: {cut(str(exc))}") from None
+            raise self._refusal(f"its address names no host: {cut(str(exc))}") from None
         except (httpx.TransportError, OSError) as exc:
             raise self._transport_error(exc) from None
         return self._judged(answer, body, what)
 
-    def refusal(self, reason: str) -> RegistryAnswerError:
-        """Return the error of an answer that is no registry's."""
+    def note_registry(self) -> None:
+        """Note that a registry answers at the address, now or when the pipeline read its schemas before."""
+        self._has_answered = True
+
+    def no_registry(self, reason: str) -> LakeboundError:
+        """Return the error of an answer that is no registry's.
+
+        Where a registry has answered before, something stands before it for a while: a gateway without its backend, a page that
+        says so, a redirect to a login. It passes.
+        """
+        if self._has_answered:
+            return self._away(f"what answers there at this moment is no schema registry: {reason}")
+        return self._refusal(reason)
+
+    def _refusal(self, reason: str) -> RegistryAnswerError:
         return RegistryAnswerError(self._name, self._spec.url, reason)
 
     def _login(self) -> dict[str, str]:
@@ -146,17 +160,17 @@ class RegistrySession:
         if status in _UNAVAILABLE:
             raise self._away(said)
         if 300 <= status < 400:
-            raise self.refusal(_redirect(answer))
+            raise self.no_registry(_redirect(answer))
         if status in (404, 422) and problem is not None and problem.is_of(status):
             return Answer(None)
         if problem is None:
             said = f"{said} without a reason"
-        raise NoSuchPathError(said) if status == 404 else self.refusal(said)
+        raise NoSuchPathError(said) if status == 404 else self.no_registry(said)
 
     def _check_encoding(self, answer: httpx.Response) -> None:
         """Raise an error where a body was compressed all the same: what it becomes has no bound."""
         if answer.headers.get("content-encoding", "identity") != "identity":
-            raise self.refusal("it compresses its answer, which was not asked for")
+            raise self.no_registry("it compresses its answer, which was not asked for")
 
     def _away(self, reason: str) -> RegistryUnavailableError:
         return RegistryUnavailableError(self._name, self._spec.url, reason)
@@ -168,7 +182,7 @@ class RegistrySession:
             reason = f"its certificate is not accepted: {cut(inner.verify_message)}"
             return RegistryLoginError(self._name, self._spec.url, reason, "tls_ca_file and url")
         if isinstance(inner, ssl.SSLError) and inner.reason in _TLS_SPOKEN_TO_NONE:
-            return self.refusal("it does not speak TLS; the address should begin with http://")
+            return self.no_registry("it does not speak TLS; the address should begin with http://")
         if isinstance(inner, ssl.SSLError) and "ALERT" in (inner.reason or ""):
             reason = f"it refuses the TLS connection: {inner.reason}"
             return RegistryLoginError(self._name, self._spec.url, reason, "tls_certificate_file and tls_key_file")

@@ -473,18 +473,43 @@ def test_away_between_two_records_a_new_schema_waits_and_the_others_stay(registr
     assert known(book)[1] == {11, 12, 13}
 
 
-@pytest.mark.parametrize(
-    "answer", [Said(b"<html>maintenance</html>"), Said(b"[]"), Said(b"", 302, {"Location": "http://127.0.0.1:1/login"})]
-)
-def test_an_answer_of_something_else_is_told_and_changes_nothing(
-    registry: Registry, control: ControlFolder, answer: Said
+NO_REGISTRY = {
+    "a page": Said(b"<html>maintenance</html>"),
+    "nothing": Said(b""),
+    "other JSON": Said(b'{"status": "ok"}'),
+    "a redirect": Said(b"", 302, {"Location": "http://127.0.0.1:1/login"}),
+    "a gateway's 404": Said(b"<html>default backend - 404</html>", 404),
+    "a 404 in JSON": Said(b'{"error": "no route"}', 404),
+    "another status": Said(b"<html>not here</html>", 405),
+    "a compressed page": Said(b"x", 200, {"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("what", NO_REGISTRY)
+def test_what_answers_in_place_of_the_registry_for_a_while_is_an_outage(
+    registry: Registry, control: ControlFolder, what: str
 ) -> None:
-    book = book_of(registry, control)
-    before = known(book)
-    registry.answer = answer
-    with pytest.raises(RegistryAnswerError):
-        ask_for(book, {"value": [13]})
-    assert known(book) == before
+    """Only where no registry has answered before, a person has to correct the address."""
+    registry.answer = NO_REGISTRY[what]
+    with pytest.raises(RegistryAnswerError, match="correct url"):
+        _ = book_of(registry, control).spec
+    registry.answer = None
+    running = book_of(registry, control)
+    before = known(running)
+    registry.versions[3], registry.schemas[13], registry.answer = 13, order("a", "b"), NO_REGISTRY[what]
+    started_meanwhile = book_of(registry, control)
+    for book in (running, started_meanwhile):
+        assert known(book) == before
+        for ask in (lambda book=book: ask_for(book, {"value": {13}}), book.look):
+            with pytest.raises(RegistryUnavailableError, match="what answers there at this moment is no schema registry"):
+                ask()
+        assert known(book) == before and book.away is not None
+    with pytest.raises(RegistryAnswerError):  # As a check, which keeps nothing.
+        subjects_of(registry, None).versions([SUBJECT])
+    registry.answer = None
+    for book in (running, started_meanwhile):
+        book.ask()
+        assert known(book)[1] == {11, 12, 13} and book.away is None
 
 
 def text_order() -> str:
