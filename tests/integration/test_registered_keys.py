@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer
+from tests.support.registry.pipelines import registered
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.applications import applications
 from tests.support.streams.long_form import only_in_long_form
-from tests.support.streams.pipelines import ANY_LANE, LANES, Lane, Pipeline, assert_exactly_once, make_pipeline
+from tests.support.streams.pipelines import ANY_LANE, LANES, Lane, assert_exactly_once, make_pipeline
 
 from lakebound.local.broker import Broker
 
@@ -49,12 +48,6 @@ def serialiser(registry: SchemaRegistry, topic: str, field: MessageField, schema
         return content
 
     return serialise
-
-
-def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
-    (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
-    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url}}}))
-    return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
 
 
 @only_in_long_form

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from confluent_kafka.schema_registry import Schema, SchemaReference
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
@@ -20,6 +19,7 @@ from tests.support.kafka.journal import Journal
 from tests.support.kafka.makers import TopicMaker
 from tests.support.kafka.producing import JournalingProducer
 from tests.support.registry.front import front_of
+from tests.support.registry.pipelines import registered
 from tests.support.registry.said_answers import Said, answering
 from tests.support.registry.server import SchemaRegistry
 from tests.support.streams.applications import applications
@@ -56,12 +56,6 @@ class Writer:
             content = serialise({name: value[name] for name in names}, context)
             self.producer.send(self.topic, content, rows=[dict(row(number))] if row else [])
         self.producer.flush()
-
-
-def registered(pipeline: Pipeline, url: str, folder: Path) -> Pipeline:
-    (folder / "include" / "pipelines").mkdir(parents=True, exist_ok=True)
-    (folder / "include" / "registries.yaml").write_text(yaml.safe_dump({"registries": {"shop": {"url": url}}}))
-    return replace(pipeline, settings=replace(pipeline.settings, pipelines=folder / "include" / "pipelines"))
 
 
 def first_is_noted(pipeline: Pipeline) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import random
 import warnings
 from collections.abc import Callable
@@ -11,16 +9,15 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import duckdb
-import fastavro
 import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.support.formats.avro import PlainReader
-from tests.support.formats.avro_schemas import LEAVES, record_schema, value_of
-from tests.support.formats.every_type import Sent, json_records, protobuf_records
+from tests.support.formats.avro_schemas import every_leaf, record_schema
+from tests.support.formats.every_type import Sent, avro_records, json_records, protobuf_records
+from tests.support.readers.plain_values import plain
 from tests.support.readers.tables import Format
 from tests.support.streams.long_form import LONG_FORM
 from tests.support.tables.bad_orders import land, make
@@ -40,36 +37,6 @@ RECORDS = 25
 READ_BY_PYICEBERG = ("pyiceberg", "duckdb")
 SEEDS = range(40 if LONG_FORM else 1)
 Row = dict[str, Any]
-
-
-def every_leaf() -> Row:
-    """Return a schema with each type that has no parts, by itself and in a list, a map and a record; each may be null."""
-    named: list[Row] = [
-        {"type": "fixed", "name": "F", "size": 5},
-        {"type": "enum", "name": "E", "symbols": ["RED", "GREEN"]},
-    ]
-    fields: list[Row] = []
-    for number, leaf in enumerate(LEAVES):
-        inner = {"type": "record", "name": f"R{number}", "fields": [{"name": "inner", "type": ["null", leaf]}]}
-        kinds: Row = {"plain": leaf, "list": {"type": "array", "items": ["null", leaf]}, "map": {"type": "map", "values": leaf}}
-        kinds["record"] = inner
-        fields += [{"name": f"{name}{number}", "type": ["null", kind]} for name, kind in kinds.items()]
-    fields += [{"name": one["name"].lower(), "type": one} for one in named]
-    return {"type": "record", "name": "Every", "fields": fields}
-
-
-def sent(schema: Row, draw: random.Random) -> Sent:
-    """Draw records of a schema; the first one holds nothing where it may."""
-    parsed = fastavro.parse_schema(schema)
-    payloads = []
-    for number in range(RECORDS):
-        value = value_of(draw, schema)
-        if number == 0:
-            value |= {one["name"]: None for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
-        content = io.BytesIO()
-        fastavro.schemaless_writer(content, parsed, value)
-        payloads.append(content.getvalue())
-    return Sent("avro", json.dumps(schema), payloads, [PlainReader(payload).whole(schema) for payload in payloads])
 
 
 def decoded(records: Sent) -> pa.Table:
@@ -134,36 +101,13 @@ def _spark_rows(query: str, file: str) -> None:
         writer.write_table(found)
 
 
-def plain(value: Any, *, null_lists: bool) -> Any:
-    """Return a value in one form, for all readers.
-
-    Args:
-        value: What a reader gives: some give a map as a list of structs.
-        null_lists: Whether a null list or map is told from an empty one: PyIceberg's reader does not (docs/readers.md).
-    """
-    if isinstance(value, dict) and set(value) == {"key", "value"}:
-        return (value["key"], plain(value["value"], null_lists=null_lists))
-    if isinstance(value, dict):
-        return {name: plain(one, null_lists=null_lists) for name, one in value.items()}
-    if isinstance(value, list):
-        items = [plain(one, null_lists=null_lists) for one in value]
-        is_map = all(isinstance(one, tuple) for one in items)
-        found = sorted(items, key=lambda one: one[0]) if is_map else items
-        return found if found or null_lists else None
-    if isinstance(value, tuple):
-        return (value[0], plain(value[1], null_lists=null_lists))
-    if isinstance(value, float):
-        return repr(value)  # NaN is itself, and there are two zeros.
-    return repr(value.utctimetuple()) + str(value.microsecond) if hasattr(value, "utctimetuple") and value.tzinfo else value
-
-
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 def test_records_of_any_schema_are_the_same_for_every_reader(
     table_format: Format, at: Places, pool: ProcessPoolExecutor
 ) -> None:
     asked, wrong = 0, []
     avro = {"every_leaf": every_leaf()} | {f"drawn_{seed}": record_schema(random.Random(seed), fields=8) for seed in SEEDS}
-    drawn = {name: sent(schema, random.Random(name)) for name, schema in avro.items()}
+    drawn = {name: avro_records(schema, random.Random(name), RECORDS) for name, schema in avro.items()}
     drawn |= {"protobuf": protobuf_records(), "json": json_records()}
     for name, records in drawn.items():
         spec = TableSpec(format=table_format, name=f"schemas.{name}")

@@ -144,3 +144,23 @@ def mutated(draw: random.Random, payload: bytes) -> bytes:
             at = draw.randrange(len(raw))
             raw[at] = draw.choice([0, 1, 2, 3, 0x7F, 0x80, 0xFF, draw.randrange(256)])
     return bytes(raw)
+
+
+def every_leaf() -> dict[str, Any]:
+    """Return a schema with each type that has no parts, by itself and in a list, a map and a record; each may be null."""
+    named: list[dict[str, Any]] = [
+        {"type": "fixed", "name": "F", "size": 5},
+        {"type": "enum", "name": "E", "symbols": ["RED", "GREEN"]},
+    ]
+    fields: list[dict[str, Any]] = []
+    for number, leaf in enumerate(LEAVES):
+        inner = {"type": "record", "name": f"R{number}", "fields": [{"name": "inner", "type": ["null", leaf]}]}
+        kinds: dict[str, Any] = {
+            "plain": leaf,
+            "list": {"type": "array", "items": ["null", leaf]},
+            "map": {"type": "map", "values": leaf},
+        }
+        kinds["record"] = inner
+        fields += [{"name": f"{name}{number}", "type": ["null", kind]} for name, kind in kinds.items()]
+    fields += [{"name": one["name"].lower(), "type": one} for one in named]
+    return {"type": "record", "name": "Every", "fields": fields}

@@ -6,14 +6,20 @@ Nothing of lakebound is imported.
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+import fastavro
+
+from tests.support.formats.avro import PlainReader
+from tests.support.formats.avro_schemas import value_of
 from tests.support.formats.protobuf import message_class
 
 Row = dict[str, Any]
@@ -61,12 +67,30 @@ class Sent:
         text: The schema.
         payloads: What the records hold, without a frame.
         rows: What their columns must hold.
+        values: What a serialiser of Avro or JSON gets.
     """
 
     kind: Literal["avro", "protobuf", "json_schema"]
     text: str
     payloads: list[bytes]
     rows: list[Row]
+    values: list[Row] = field(default_factory=list)
+
+
+def avro_records(schema: Row, draw: random.Random, number: int) -> Sent:
+    """Draw records of an Avro schema; the first one holds nothing where it may."""
+    parsed = fastavro.parse_schema(schema)
+    payloads, values = [], []
+    for at in range(number):
+        value = value_of(draw, schema)
+        if at == 0:
+            value |= {one["name"]: None for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
+        content = io.BytesIO()
+        fastavro.schemaless_writer(content, parsed, value)
+        values.append(value)
+        payloads.append(content.getvalue())
+    rows = [PlainReader(payload).whole(schema) for payload in payloads]
+    return Sent("avro", json.dumps(schema), payloads, rows, values)
 
 
 def json_records() -> Sent:
@@ -77,7 +101,7 @@ def json_records() -> Sent:
         properties[f"list{number}"] = {"type": "array", "items": part}
         properties[f"map{number}"] = {"type": "object", "additionalProperties": part}
         properties[f"record{number}"] = {"type": "object", "properties": {"inner": part}}
-    payloads, rows = [], []
+    payloads, rows, sent_ones = [], [], []
     for at in range(max(len(values) for _, values in JSON)):
         sent: Row = {}
         landed: Row = {}
@@ -86,11 +110,13 @@ def json_records() -> Sent:
             sent |= _places(number, written, [None, written], {"k": written})
             landed |= _places(number, found, [None, found], [("k", found)])
         payloads.append(json.dumps(sent, ensure_ascii=at % 2 == 0).encode())
+        sent_ones.append(sent)
         rows.append(landed)
     names = [*properties]
-    payloads.append(json.dumps(dict.fromkeys(names[::2])).encode())
+    sent_ones.append(dict.fromkeys(names[::2]))
+    payloads.append(json.dumps(sent_ones[-1]).encode())
     rows.append(dict.fromkeys(names))
-    return Sent("json_schema", json.dumps({"type": "object", "properties": properties}), payloads, rows)
+    return Sent("json_schema", json.dumps({"type": "object", "properties": properties}), payloads, rows, sent_ones)
 
 
 def protobuf_records() -> Sent:

@@ -15,6 +15,9 @@ from typing import Any, Literal
 Format = Literal["avro", "protobuf", "json_schema"]
 Row = dict[str, Any]
 LEAVES = ("long", "double", "string", "boolean", "enum")
+_FIRST_KINDS = (*LEAVES, "place", "int")
+_FIRST = 1 + len(_FIRST_KINDS)
+"""The number of the last field of the first version."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def chain(draw: random.Random, form: Format, changes: Sequence[str]) -> list[Ver
     numbers = iter(range(2, 1_000))
     first = (
         Field("id", "long", 1),
-        *(Field(f"f{number}", kind, number) for number, kind in zip(numbers, (*LEAVES, "place", "int"), strict=False)),
+        *(Field(f"f{number}", kind, number) for number, kind in zip(numbers, _FIRST_KINDS, strict=False)),
     )
     found = [Version(first)]
     for change in changes:
@@ -83,14 +86,18 @@ def _changed(draw: random.Random, form: Format, fields: tuple[Field, ...], chang
     def put(at: int, field: Field) -> tuple[Field, ...]:
         return (*fields[:at], field, *fields[at + 1 :])
 
-    def one_of(*kinds: str) -> int | None:
-        chosen = [at for at, field in enumerate(fields) if field.name != "id" and field.kind in kinds]
+    def one_of(*kinds: str, is_first: bool = False) -> int | None:
+        known = [at for at, field in enumerate(fields) if not is_first or (field.number <= _FIRST and field.former is None)]
+        chosen = [at for at in known if fields[at].name != "id" and fields[at].kind in kinds]
         return draw.choice(chosen) if chosen else None
 
     if change in ("other_type", "wider_type", "union"):
         # In JSON a column of texts takes each value as its own text.
         others = ("long", "boolean") if form == "json_schema" else ("string", "long", "boolean")
-        at = one_of(*{"other_type": others, "wider_type": ("int", "long"), "union": ("string",)}[change])
+        # Tables surely have the columns of the first version. Of two newer ones that do not go together, and that a stream sees
+        # at once, it follows the newest.
+        kinds_of = {"other_type": others, "wider_type": ("int", "long"), "union": ("string",)}
+        at = one_of(*kinds_of[change], is_first=True)
         kinds = {"other_type": "list", "wider_type": "wider", "union": "either"}
         if at is not None:
             kind = {"int": "long", "long": "double"}[fields[at].kind] if change == "wider_type" else kinds[change]
