@@ -149,6 +149,10 @@ class Entry(FrozenRecord):
         default_factory=dict,
         description="Of a redo: covered offsets all of whose rows leave with this commit, in which their new rows come.",
     )
+    redo_stays: Offsets = Field(
+        default_factory=dict,
+        description="Of a redo: offsets whose rows stay, because Kafka gave no record of them; few.",
+    )
     from_quarantine: int = Field(
         default=0, ge=0, description="Of a redo: how many of the records that it landed are in quarantine from before."
     )

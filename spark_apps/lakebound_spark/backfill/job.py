@@ -98,8 +98,8 @@ class Policy(Protocol[Piece]):
             check_wanted: Called before what takes long.
         """
 
-    def finish(self) -> None:
-        """Check that all is done, after the last piece."""
+    def finish(self) -> str:
+        """Check that all is done, after the last piece, and return what else is to be said; mostly nothing."""
 
 
 class Backfill(Generic[Piece]):
@@ -110,6 +110,7 @@ class Backfill(Generic[Piece]):
         self._policy = policy
         self._result = policy.begun()
         self._tables: Tables[Piece] | None = None
+        self._said = ""
 
     def run(self) -> ReplayResult:
         """Run to the end and return how it ended; that is also written to the pipeline's folder, after each piece."""
@@ -122,7 +123,7 @@ class Backfill(Generic[Piece]):
         self._change(
             self._result,
             state=state_of(error),
-            reason=reason_of(error, self._result),
+            reason=reason_of(error, self._result, self._said),
             error_class=type(error).__name__ if error else None,
             ended_at=time.time(),
         )
@@ -135,7 +136,7 @@ class Backfill(Generic[Piece]):
             self._change(self._result, chunks=len(pieces))
             if pieces:
                 self._land_pieces(pieces)
-            self._policy.finish()
+            self._said = self._policy.finish()
 
     def _land_pieces(self, pieces: Sequence[Piece]) -> None:
         session = make_session(f"lakebound-{self._policy.name}-{self._orders.spec.pipeline}")
@@ -184,6 +185,8 @@ def state_of(error: Exception | None) -> ReplayState:
     return "refused" if refused or isinstance(error, (HeldError, NothingLandedYetError)) else "failed"
 
 
-def reason_of(error: Exception | None, result: ReplayResult) -> str:
+def reason_of(error: Exception | None, result: ReplayResult, said: str) -> str:
     """Return why it ended, in words."""
-    return f"all {result.chunks} batches landed" if error is None else redacted(error)
+    if error is not None:
+        return redacted(error)
+    return "; ".join(filter(None, (f"all {result.chunks} batches landed", said)))

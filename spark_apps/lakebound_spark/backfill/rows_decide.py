@@ -103,8 +103,9 @@ class RowsDecide:
         """Return the tables, ready for the first piece."""
         return RowTables(self.orders, self.lacking, QuarantinedRecords(self.orders, session, self.lacking.tables))
 
-    def finish(self) -> None:
-        """Do nothing: what the tables lack, another run lands."""
+    def finish(self) -> str:
+        """Say nothing: what the tables lack, another run lands."""
+        return ""
 
 
 class RowTables:

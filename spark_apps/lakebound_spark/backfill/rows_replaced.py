@@ -7,6 +7,7 @@ has done is what its ``redo`` entries of this plan say; so a redo goes on after 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from functools import partial, reduce
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from lakebound.control.desired import Desired
@@ -23,8 +26,9 @@ from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
 from lakebound.inspection.proof.history import Spans, spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, spans_from
-from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, missing, new_commit_id
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, intervals_of, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
+from lakebound.ledger.hours import hours_between, row_hours
 from lakebound.operations.backfill.half_done import check_no_undoing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.redo.announce import announce_redo
@@ -32,6 +36,7 @@ from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import NOT_BEGUN, Standing, pieces_left, standing, to_do
 from lakebound.operations.redo.quarantined import count_from_quarantine, quarantined_among
 from lakebound.operations.redo.replacing import NewRows, Planned, RedoOvertakenError, check_as_planned, redo_chunk
+from lakebound.operations.replay.plan import describe
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Committed, Waits
 from lakebound.tables.guest import retry_as_guest
@@ -107,17 +112,25 @@ class RowsReplaced:
         self.orders.check_code()
         return RedoneTables(self.orders, session, check_wanted)
 
-    def finish(self) -> None:
+    def finish(self) -> str:
         """Check that each table has all that the plan makes anew in it, and have it say that nothing is left.
+
+        Returns:
+            Of how many offsets the rows stay; empty where of none.
 
         Raises:
             RedoOvertakenError: Somebody who does not see the lock has taken rows back, or made them anew.
         """
         attempts = self.orders.spec.limits.commit_attempts
+        stays: Offsets = {}
         for one in self.orders.spec.tables:
-            retry_as_guest(partial(self._finish_in, one), what=f"the end of a redo in {one.id}", attempts=attempts)
+            what = f"the end of a redo in {one.id}"
+            stays = add(stays, retry_as_guest(partial(self._finish_in, one), what=what, attempts=attempts))
+        if not count(stays):
+            return ""
+        return f"the rows of {count(stays):,} offsets stay as they are, because Kafka has no record of them: {describe(stays)}"
 
-    def _finish_in(self, one: TableSpec) -> None:
+    def _finish_in(self, one: TableSpec) -> Offsets:
         table, view = owned_table(self.orders.spec, one, self.orders.places)
         so_far = standing(table.entries(), self.orders.plan)
         if left := count(missing(self.orders.replaces.get(one.id, {}), so_far.done)):
@@ -125,13 +138,17 @@ class RowsReplaced:
         # Of an earlier run, before Kafka deleted what was left.
         if so_far.first and view.redo_progress.left:
             self.orders.run.mark(table, view, 0, first=so_far.first)
+        return so_far.stays
 
 
 class RedoneTables(CoveredTables):
     """The tables of a redo, and the offsets that are made anew in each."""
 
+    _read: tuple[Offsets, Spans] | None
+
     def __init__(self, orders: RedoOrders, session: SparkSession, check_wanted: CheckWanted) -> None:
         self._redo = orders
+        self._reading, self._read = threading.Lock(), None
         super().__init__(orders, session, check_wanted)
 
     def _target(self, one: TableSpec) -> Target:
@@ -160,13 +177,18 @@ class RedoneTables(CoveredTables):
 
     def _offsets_read(self, offsets: Offsets) -> Spans:
         """Return the offsets of which Kafka has a record: asked for only where it gave fewer records than there are offsets."""
-        frame = read_offsets(self._session, self._spec, offsets).select("topic", "partition", "offset")
-        found = frame.toArrow()
-        places = zip(found["topic"].to_pylist(), found["partition"].to_pylist(), found["offset"].to_pylist(), strict=True)
-        by_key: dict[tuple[str, str, int], list[int]] = {}
-        for topic, partition, offset in places:
-            by_key.setdefault((topic, self._topic_ids[topic], partition), []).append(offset)
-        return spans_from({key: np.sort(np.array(held, dtype=np.int64)) for key, held in by_key.items()})
+        with self._reading:  # tables ask at the same time for the same
+            if self._read is None or self._read[0] != offsets:
+                self._read = offsets, self._ask_kafka(offsets)
+            return self._read[1]
+
+    def _ask_kafka(self, offsets: Offsets) -> Spans:
+        found = read_offsets(self._session, self._spec, offsets).select("topic", "partition", "offset").toArrow()
+        by_key: dict[tuple[str, str, int], npt.NDArray[np.int64]] = {}
+        for topic, partition, _ in intervals_of(offsets):
+            own = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition))
+            by_key[topic, self._topic_ids[topic], partition] = np.sort(found.filter(own)["offset"].to_numpy())
+        return spans_from({key: held for key, held in by_key.items() if len(held)})
 
     def _quarantined(self, offsets: Offsets) -> Arrays:
         return quarantined_among(self._spec.quarantine_table, self._places, offsets)
@@ -183,6 +205,8 @@ class RedoneTarget(Target):
         read: Returns of which offsets Kafka has a record.
         quarantined: Returns which of the offsets are in quarantine.
         piece: What is read at present.
+        held: New files that are not committed yet.
+        origin: Where their rows come from.
         so_far: What this plan has done.
         own: Id of the newest commit of this plan in the table; empty before the first one.
     """
@@ -193,6 +217,8 @@ class RedoneTarget(Target):
     read: Callable[[Offsets], Spans] = field(kw_only=True)
     quarantined: Callable[[Offsets], Arrays] = field(kw_only=True)
     piece: Offsets = field(default_factory=dict)
+    held: list[DataFile] = field(default_factory=list)
+    origin: Origin | None = None
     so_far: Standing = NOT_BEGUN
     own: str = ""
 
@@ -217,6 +243,7 @@ class RedoneTarget(Target):
             RedoOvertakenError: The table was rewound, or rows of these records were erased or changed, since the plan was made.
         """
         super().refresh()
+        self._forget()
         check_as_planned(self.whole, self.view, self.replaces, Planned(self._changes_seen))
         if self.own and self.view.newest_redo == self.own:
             return
@@ -253,29 +280,49 @@ class RedoneTarget(Target):
         releases: Mapping[str, TopicOffsets] | None = None,
         erased: ErasedFile | None = None,
     ) -> Committed:
-        """Commit the new rows of offsets, and of those that were read without giving rows, in the place of their old ones.
+        """Keep the new rows of offsets for ``flush``, which makes one commit of all that a piece gives.
+
+        A piece with records on which the transform raises lands in many parts, and each commit copies files.
+
+        Returns:
+            What was committed last.
 
         Raises:
             ValueError: Something else is to be committed: a redo opens no table, and releases nothing.
+        """
+        if kind is not None or releases or erased is not None or self.view.entry is None:
+            raise ValueError(f"a redo commits rows only: kind {kind}, releases {bool(releases)}, erased {erased is not None}")
+        self.remember(landed, counts)
+        self.held = [*self.held, *files]
+        self.origin = origin if self.origin is None else both(self.origin, origin)
+        return Committed(self.view.version, self.view.entry, 0)
+
+    def flush(self, writer: Writer, *, older_than_seconds: float = 0.0) -> bool:
+        """Commit the new rows of what was read, and that the others give none, in the place of their old ones.
+
+        Raises:
             LakeboundError: What ``lakebound.operations.redo.replacing.redo_chunk`` raises.
         """
-        if kind is not None or releases or erased is not None:
-            raise ValueError(f"a redo commits rows only: kind {kind}, releases {bool(releases)}, erased {erased is not None}")
-        redone, counts = add(self.pending, landed), counts.plus(self.pending_counts)
+        redone, counts, files = self.pending, self.pending_counts, self.held
+        if not count(redone):
+            return False
         # Where Kafka gave as many records as there are offsets, each of them has one.
         is_whole = counts.read == count(redone)
-        draft = self._draft(writer, redone, counts, files, origin)
+        draft = self._draft(writer, redone, counts, files, self.origin or UNTOLD)
         new = NewRows(draft, files, spans_of(redone) if is_whole else self.read(redone), Planned(self._changes_seen, self.own))
         committed = self._replace(new)
-        self.view = committed.view
-        self.pending, self.pending_counts = {}, Counts()
-        self.so_far, self.own = Standing(self.so_far.first, add(self.so_far.done, redone)), committed.entry.commit
+        self.view, self.own = committed.view, committed.entry.commit
+        self.so_far = Standing(self.so_far.first, add(self.so_far.done, redone))
+        self._forget()
         self.last_entry_at = time.monotonic()
         self.files += len(files)
         self.size_bytes += sum(file.size_bytes for file in files)
         self.commits += 1
         self.rows += counts.rows
-        return committed
+        return True
+
+    def _forget(self) -> None:
+        self.pending, self.pending_counts, self.held, self.origin = {}, Counts(), [], None
 
     def _draft(self, writer: Writer, redone: Offsets, counts: Counts, files: Sequence[DataFile], origin: Origin) -> Entry:
         draft = Entry(
@@ -308,3 +355,18 @@ class RedoneTarget(Target):
                 time.sleep(seconds)
 
             return redo_chunk(self.whole, new, attempts=attempts, waits=Waits(between=wait))
+
+
+def both(left: Origin, right: Origin) -> Origin:
+    """Return where the rows of two parts of a piece come from. Pure but for the clock."""
+    times = [one for one in (left.timestamps_ms, right.timestamps_ms) if one is not None]
+    hours = None
+    if left.hours is not None and right.hours is not None and left.hours.column == right.hours.column:
+        every = hours_between(left.hours.intervals) | hours_between(right.hours.intervals)
+        hours = row_hours(left.hours.column, every, int(time.time() * 1000))
+    return Origin(
+        batch=right.batch,
+        lane="cluster" if "cluster" in (left.lane, right.lane) else right.lane,
+        timestamps_ms=(min(first for first, _ in times), max(last for _, last in times)) if times else None,
+        hours=hours,
+    )

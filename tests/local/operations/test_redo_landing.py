@@ -34,6 +34,16 @@ def test_a_range_is_redone_in_pieces_and_its_old_rows_are_gone(scene: Scene) -> 
     assert (entry.kind, entry.decision, entry.newest_redo) == ("redo", "plan-1", entry.commit)
 
 
+def test_a_piece_that_lands_in_many_parts_is_one_commit(scene: Scene) -> None:
+    scene.parts = 10
+    result = scene.run(20, 220)
+    assert scene.shown() == scene.expected(20, 220)
+    assert [one.commits for one in result.tables.values()] == [2, 2]
+    assert [one.rows for one in result.tables.values()] == [len(range(20, 220)) - len(range(21, 220, 7))] * 2
+    entry = next(iter(scene.tables()[0].entries())).entry
+    assert (entry.read, entry.redo_progress) == (100, RedoProgress(plan="plan-1"))
+
+
 def test_the_same_plan_again_does_nothing_and_another_plan_does_all(scene: Scene) -> None:
     scene.run(0, 200)
     versions = [table.read_ledger().version for table in scene.tables()]

@@ -187,6 +187,19 @@ def test_what_somebody_deleted_before_a_redo_keeps_nobody_from_undoing_it(scene:
     assert scene.shown() == before
 
 
+def test_files_of_an_earlier_partitioning_come_back_as_they_were(scene: Scene) -> None:
+    foreign = foreign_iceberg(scene.spec.tables[1], scene.at)
+    with foreign.update_spec() as change:
+        change.add_identity("city")
+    delta, iceberg = scene.spec.tables
+    by_city = iceberg.model_copy(update={"partition_by": ("city",)})
+    scene.spec = scene.spec.model_copy(update={"tables": (delta, by_city)})
+    scene.run(50, 200)
+    assert scene.shown() == scene.expected(50, 200)
+    undo(scene)
+    assert scene.shown() == scene.expected(0, 0)
+
+
 def test_without_the_old_files_nothing_is_undone(scene: Scene) -> None:
     table = scene.tables()[0]
     table.read_ledger()

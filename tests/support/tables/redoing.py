@@ -14,6 +14,7 @@ from lakebound.control.folder import ControlFolder
 from lakebound.control.replay_result import ReplayResult
 from lakebound.ledger.entry import Offsets, common, intervals_of
 from lakebound.operations.redo.orders import RedoOrders
+from lakebound.operations.replay.chunks import chunks
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.datafiles import write_data_files
 from lakebound.tables.places import Places
@@ -38,7 +39,7 @@ class Scene:
         self.spec, self.at = spec, at
         self.reads: list[tuple[int, int]] = []
         self.meanwhile: dict[int, Callable[[], object]] = {}
-        self.city = "redone"
+        self.city, self.parts = "redone", 1
 
     @property
     def control(self) -> ControlFolder:
@@ -93,8 +94,9 @@ class FakeLander:
         self._scene.meanwhile.pop(len(self._scene.reads), lambda: None)()
         verify()
         for offsets, targets in group_by_missing(self._targets, wanted):
-            for target in targets:
-                self._commit(target, offsets)
+            for part in chunks(offsets, (end - start) // self._scene.parts):
+                for target in targets:
+                    self._commit(target, part)
         return BatchReport(batch, counts=Counts(read=end - start))
 
     def _commit(self, target: Target, offsets: Offsets) -> None:

@@ -69,9 +69,10 @@ class Numbers:
     def alone(self, check_wanted: CheckWanted) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def finish(self) -> None:
+    def finish(self) -> str:
         if self.landed.before.pop(0, None):
             raise LakeboundError("it is not all done")
+        return ""
 
     def pieces(self) -> Sequence[Sequence[int]]:
         return [range(first, first + 3) for first in range(0, self.most, 3)]

@@ -17,11 +17,13 @@ class Standing:
 
     Attributes:
         first: Id of the commit with which its plan began in this table.
-        done: Offsets that it has made anew, as far as its entries are kept.
+        done: Offsets that it has made anew, or found that their rows stay, as far as its entries are kept.
+        stays: Those of them whose rows stay: Kafka gave no record.
     """
 
     first: str = ""
     done: Offsets = field(default_factory=dict)
+    stays: Offsets = field(default_factory=dict)
 
 
 NOT_BEGUN = Standing()
@@ -47,7 +49,8 @@ def standing(entries: Iterable[CommittedEntry], plan: str) -> Standing:
             continue
         if entry.decision != plan:
             break
-        found = Standing(entry.redo_first or found.first, add(found.done, entry.redoes))
+        named, stays = add(entry.redoes, entry.redo_stays), add(found.stays, entry.redo_stays)
+        found = Standing(entry.redo_first or found.first, add(found.done, named), stays)
         at = entry.redo_before or ""
         if not at or entry.commit == entry.redo_first:
             break

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 import numpy.typing as npt
@@ -14,28 +16,34 @@ import structlog
 
 from lakebound.errors import FilesOutdatedError, LakeboundError
 from lakebound.inspection.proof.history import Spans, spans_of
-from lakebound.ledger.entry import Entry, Offsets, count, missing
+from lakebound.inspection.proof.offset_arrays import index_rows, spans_from
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, count, missing
 from lakebound.ledger.hours import HOUR_MS, hours_between, row_hours
+from lakebound.ledger.intervals import Intervals
 from lakebound.operations.erase.copying import Copies, Hit
 from lakebound.operations.erase.prepare import erasable
 from lakebound.operations.redo.held_rows import find_rows, rows_among
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
 from lakebound.tables.commit import Committed, Waits, commit_entry
 from lakebound.tables.erased import erased_among, read_erased
+from lakebound.tables.full_disk import full_disk_error
+from lakebound.tables.outages import is_full_disk
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import DataFile, LedgerView, Table
 
+MOST_STAYING = 200
+"""Places of which an entry says that their rows stay."""
 _SHORTEST_WAIT_SECONDS = 0.1
 _log = structlog.get_logger(__name__)
 
 
 class RowsWithoutRecordError(LakeboundError, is_refusal=True):
-    """Rows are to leave of which Kafka has not given the records."""
+    """Rows of very many places would have to stay, since Kafka has not given their records."""
 
-    def __init__(self, table: str, rows: int, example: str) -> None:
+    def __init__(self, table: str, places: int, example: str) -> None:
         super().__init__(
-            f"table {table}: {rows:,} rows would leave of which Kafka no longer has the records, such as {example}; nothing"
-            f" was written. Plan the redo again: the plan leaves out what Kafka has deleted"
+            f"table {table}: of this batch Kafka no longer has the records of rows in {places:,} places, such as {example}; "
+            f"nothing was written. Leave these offsets out by --from and --to: rows without a record stay as they are"
         )
 
 
@@ -68,12 +76,14 @@ class NewRows:
         files: Data files with the rows, not committed yet; good for all attempts.
         read: The offsets of which Kafka gave a record.
         planned: On what it is to be committed.
+        copied: Of an undoing: copies of files of before, which keep their columns and their partitioning.
     """
 
     draft: Entry
     files: Sequence[DataFile]
     read: Spans
     planned: Planned = field(default_factory=Planned)
+    copied: Sequence[DataFile] = ()
 
 
 def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int, waits: Waits) -> Committed:
@@ -87,7 +97,8 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
         waits: How it waits for the table.
 
     Raises:
-        RowsWithoutRecordError: A row would leave of which no record was read.
+        RowsWithoutRecordError: Rows of too many places would stay, of which no record was read.
+        DiskFullError: There is no room for the copies.
         FilesOutdatedError: The table has other columns, or another partitioning, than those for which the new files were
             written: write them again.
         StalePreparedError: Others have replaced one of the files, or decided about offsets: read the ledger and try again.
@@ -97,14 +108,14 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
     files.check_may_erase()
     # On the very ledger on which it is committed: another machine does not see the lock.
     check_as_planned(table, view, new.draft.redoes, new.planned)
-    spans = spans_of(new.draft.redoes)
-    hits = find_rows(files, spans)
-    _check_read(table.spec.id, hits, new.read)
-    draft = with_leaving(new.draft, [hit.going for hit in hits])
-    copies = Copies(files)
+    hits = find_rows(files, spans_of(new.draft.redoes))
+    hits, draft = _without_unread(table.spec.id, hits, new)
+    draft, spans = with_leaving(draft, [hit.going for hit in hits]), spans_of(draft.redoes)
+    copies, asked = Copies(files), list[Entry]()
 
     def commit(entry: Entry) -> str:
-        return files.take_out([one.file for one in hits], copies.files, entry, new.files)
+        asked.append(entry)
+        return files.take_out([one.file for one in hits], [*copies.files, *new.copied], entry, new.files)
 
     try:
         copies.write(hits, partial(rows_among, spans=spans))
@@ -113,6 +124,15 @@ def replace_rows(table: Table, view: LedgerView, new: NewRows, *, attempts: int,
         )
     except (StalePreparedError, FilesOutdatedError):
         copies.discard()  # none of the attempts was committed
+        raise
+    except BaseException as exc:
+        if not asked:
+            copies.discard()
+        if not asked and isinstance(exc, OSError) and is_full_disk(exc):
+            folder = table.layout().folder
+            place = folder.path if folder.is_local else Path(gettempdir())
+            if (full := full_disk_error(exc, f"table {table.spec.id}", place)) is not None:
+                raise full from exc
         raise
 
 
@@ -204,9 +224,35 @@ def moments_of(rows: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
     return found
 
 
-def _check_read(table: str, hits: Sequence[Hit], read: Spans) -> None:
-    lost = [hit.going.filter(pa.array(~rows_among(hit.going, read))) for hit in hits]
-    rows = sum(one.num_rows for one in lost)
-    if rows:
-        first = next(one for one in lost if one.num_rows).slice(0, 1).to_pylist()[0]
-        raise RowsWithoutRecordError(table, rows, f"{first['topic']}/{first['partition']}@{first['offset']}")
+def _without_unread(table: str, hits: Sequence[Hit], new: NewRows) -> tuple[list[Hit], Entry]:
+    """Return what leaves of which a record was read, and the entry that names the others: their rows stay.
+
+    Kafka may drop records from the middle of a range: a topic that was compacted, an election without a clean end.
+    """
+    lost = [hit.going.filter(pa.array(~rows_among(hit.going, new.read))) for hit in hits]
+    if not sum(one.num_rows for one in lost):
+        return [*hits], new.draft
+    stays = spans_from(index_rows(*lost).records)
+    places = sum(len(intervals) for intervals in stays.values())
+    first = next(one for one in lost if one.num_rows).slice(0, 1).to_pylist()[0]
+    example = f"{first['topic']}/{first['partition']}@{first['offset']}"
+    if places > MOST_STAYING:
+        raise RowsWithoutRecordError(table, places, example)
+    _log.warning("rows_stay", table=table, places=places, example=example, reason="Kafka gave no record of them")
+    kept = []
+    for hit in hits:
+        going = hit.going.filter(pa.array(~rows_among(hit.going, stays)))
+        if going.num_rows:
+            kept.append(replace(hit, going=going, stay=hit.stay + hit.going.num_rows - going.num_rows))
+    named = offsets_of(stays)
+    return kept, new.draft.model_copy(update={"redoes": missing(new.draft.redoes, named), "redo_stays": named})
+
+
+def offsets_of(spans: Spans) -> Offsets:
+    """Return spans as offsets; of each topic one incarnation."""
+    found: dict[str, dict[int, Intervals]] = {}
+    ids = {}
+    for (topic, topic_id, partition), intervals in sorted(spans.items()):
+        found.setdefault(topic, {})[partition] = intervals
+        ids[topic] = topic_id
+    return {topic: TopicOffsets(topic_id=ids[topic], partitions=held) for topic, held in found.items()}

@@ -117,9 +117,8 @@ def _bring_back_chunk(
         so_far = standing(table.entries(), run.plan)
         draft = run.named(draft, so_far.first, max(0, view.redo_progress.left - count(missing(chunk.redoes, so_far.done))))
         attempts = max(_FEWEST_ATTEMPTS, spec.limits.commit_attempts)
-        redo_chunk(
-            table, NewRows(draft, copies.files, spans, Planned(newest_redo=view.newest_redo)), attempts=attempts, waits=waits
-        )
+        new = NewRows(draft, (), spans, Planned(newest_redo=view.newest_redo), copied=copies.files)
+        redo_chunk(table, new, attempts=attempts, waits=waits)
     except (FilesOutdatedError, TableMismatchError) as exc:
         copies.discard()  # none was committed
         raise NotUndoableError(spec.pipeline, f"{one.id} has other columns than before ({exc})", WORKS) from exc

@@ -67,6 +67,8 @@ def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[T
     except VersionGoneError as exc:
         raise NotUndoableError(spec.pipeline, str(exc), WORKS) from exc
     parent = next((one for one in table.history().versions() if one.version == own[-1].parent), None)
+    if not past.schema.equals(table.schema()):
+        raise NotUndoableError(spec.pipeline, f"{table.spec.id} has other columns than before", WORKS)
     if past.missing_files:
         gone = f"{len(past.missing_files)} files of {table.spec.id} of before are gone"
         raise NotUndoableError(spec.pipeline, gone, WORKS)
