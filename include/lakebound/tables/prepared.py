@@ -21,7 +21,9 @@ class StalePreparedError(LakeboundError, passes=True):
     """The table is no longer what a commit was prepared for. Nothing was written, and the handle is as it was."""
 
     def __init__(self, table: str, reason: str) -> None:
-        super().__init__(f"table {table}: what maintenance prepared was not committed: {reason}; it is prepared again")
+        super().__init__(
+            f"table {table}: prepared files were not committed: {reason}; whoever prepared them looks at the table again"
+        )
 
 
 class RemovedFile(Frozen):

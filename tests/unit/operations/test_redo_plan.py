@@ -14,10 +14,11 @@ from lakebound.ledger.entry import Entry, Offsets, TopicOffsets
 from lakebound.ledger.intervals import merge
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.redo.held_rows import rows_among
+from lakebound.operations.redo.held_rows import by_partition, copies_of, rows_among
 from lakebound.operations.redo.made_by import made_by
 from lakebound.operations.redo.plan import NotRedoableError, RedoPlan, check_redoable, make_plan
 from lakebound.operations.redo.versions import UnknownSourceError, find_source, landed_by_source, sources_of
+from lakebound.operations.replay.chunks import chunks
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.table import KAFKA_TYPE, CommittedEntry
 
@@ -185,6 +186,16 @@ class TestRows:
         found = dict(zip(("topic", "topic_id", "partition", "offset"), zip(*places, strict=True), strict=True))
         kafka_rows = pa.table({name: pa.array(values, KAFKA_TYPE.field(name).type) for name, values in found.items()})
         assert rows_among(kafka_rows, {(TOPIC, ID, 0): ((0, 9),)}).sum() == 1
+
+    @given(st.lists(st.integers(0, 99), min_size=1, unique=True), st.integers(1, 60))
+    def test_a_file_is_copied_for_each_piece_of_which_it_may_hold_rows(self, held: list[int], most: int) -> None:
+        pieces = list(chunks(offsets((5, 95)), most))
+        rows = [offset for offset in held if 5 <= offset < 95]
+        names = {"topic": [TOPIC] * len(rows), "partition": [0] * len(rows), "offset": rows}
+        going = pa.table({name: pa.array(values, KAFKA_TYPE.field(name).type) for name, values in names.items()})
+        found = copies_of(going, by_partition(pieces))
+        between = [piece for piece in pieces if rows and any(min(rows) <= o <= max(rows) for _, o in members(piece))]
+        assert found == len(between)
 
 
 class TestRefusals:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebound.inspection.proof.history import spans_of
-from lakebound.ledger.entry import Offsets
+from lakebound.ledger.entry import Offsets, intervals_of
 from lakebound.ledger.intervals import Intervals
 from lakebound.ledger.topics import TopicIdPartition
 from lakebound.operations.erase.copying import Hit, files_with, overlaps
@@ -27,25 +29,63 @@ class HeldRows:
         rows: Rows of the range.
         files: Data files with at least one of them.
         size_bytes: Size of these files.
+        copied_bytes: What copies of them take at most: one for each piece of which a file may hold rows.
     """
 
     rows: int
     files: int
     size_bytes: int
+    copied_bytes: int
 
 
-def held_rows(table: ErasesRows, wanted: Offsets) -> HeldRows:
+def held_rows(table: ErasesRows, wanted: Offsets, pieces: Iterable[Offsets]) -> HeldRows:
     """Return what a table, as of its last ``read_ledger``, has of a range.
 
     Args:
         table: The table.
         wanted: The range.
+        pieces: In which it is redone, one commit for each.
 
     Raises:
         RowsNotInFilesError: One of the files cannot be replaced.
     """
-    hits = find_rows(table, spans_of(wanted))
-    return HeldRows(sum(hit.going.num_rows for hit in hits), len(hits), sum(hit.file.size_bytes for hit in hits))
+    hits, numbered = find_rows(table, spans_of(wanted)), by_partition(pieces)
+    return HeldRows(
+        sum(hit.going.num_rows for hit in hits),
+        len(hits),
+        sum(hit.file.size_bytes for hit in hits),
+        sum(hit.file.size_bytes * copies_of(hit.going, numbered) for hit in hits),
+    )
+
+
+def copies_of(going: pa.Table, pieces: Mapping[tuple[str, int], Sequence[tuple[int, int, int]]]) -> int:
+    """Return how many pieces there are between the first and the last rows of a file, by partition. Pure.
+
+    Args:
+        going: Where the rows of the range are from that the file holds.
+        pieces: Start, end and number of each, sorted, by topic and partition.
+    """
+    found = set[int]()
+    for (topic, partition), spans in pieces.items():
+        own = going.filter(pc.and_(pc.equal(going["topic"], topic), pc.equal(going["partition"], partition)))["offset"]
+        if not len(own):
+            continue
+        first, last = (bound.as_py() for bound in pc.min_max(own).values())
+        begin = bisect_right(spans, first, key=lambda span: span[1])
+        for start, _, number in islice(spans, begin, None):
+            if start > last:
+                break
+            found.add(number)
+    return len(found)
+
+
+def by_partition(pieces: Iterable[Offsets]) -> dict[tuple[str, int], list[tuple[int, int, int]]]:
+    """Return start, end and number of the pieces' intervals, sorted, by topic and partition. Pure."""
+    found: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
+    for number, piece in enumerate(pieces):
+        for topic, partition, intervals in intervals_of(piece):
+            found.setdefault((topic, partition), []).extend((start, end, number) for start, end in intervals)
+    return {place: sorted(spans) for place, spans in found.items()}
 
 
 def find_rows(table: ErasesRows, spans: Mapping[TopicIdPartition, Intervals], version: str | None = None) -> list[Hit]:

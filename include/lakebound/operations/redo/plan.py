@@ -40,6 +40,7 @@ class RedoShare(Frozen):
         rows_out: Rows of these offsets, which leave.
         files: Data files that hold them; each is rewritten with what else it holds.
         size_bytes: Size of these files.
+        copied_bytes: What their copies take at most; a file is copied in each batch of which it holds rows.
         done: Offsets that this very plan has made anew already.
         changes_seen: How many commits by others ever changed rows of the table: a redo does not know which rows.
         changes: Those of which the table remembers more than their number.
@@ -51,6 +52,7 @@ class RedoShare(Frozen):
     rows_out: int = 0
     files: int = 0
     size_bytes: int = 0
+    copied_bytes: int = 0
     done: int = 0
     changes_seen: int = 0
     changes: tuple[str, ...] = ()
@@ -132,7 +134,8 @@ class RedoPlan(Frozen):
         for share in self.tables:
             yield (
                 f"{share.table}: {share.rows_out:,} rows leave, and come again from {count(share.replaces):,} offsets; "
-                f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten"
+                f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten, in all batches up to "
+                f"{share.copied_bytes:,} bytes"
             )
             if share.done:
                 rest = "" if share.done < count(share.replaces) else "; nothing is left"

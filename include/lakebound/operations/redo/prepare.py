@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from lakebound.control.disks import disk_of
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
@@ -80,17 +81,23 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     coverages = {name: entry.coverage for name, entry in entries.items()}
     plan = make_plan(spec.pipeline, _asked(spec, entries, (broker, topics), wanted), coverages, topics, erased.records)
     code = row_source(spec, settings.apps, read_schema_files(spec, settings)).hash
+    pieces = list(chunks(plan.redone, spec.limits.max_records_per_batch))
     found = plan.model_copy(
         update={
             "source": code,
             "made_by": sources_of({name: made_by(one, tables[name].entries()) for name, one in entries.items()}, plan.redone),
-            "tables": tuple(_with_rows(tables[share.table], views[share.table], share) for share in plan.tables),
-            "chunks": sum(1 for _ in chunks(plan.redone, spec.limits.max_records_per_batch)),
+            "tables": tuple(_with_rows(tables[share.table], views[share.table], share, pieces) for share in plan.tables),
+            "chunks": len(pieces),
         }
     )
     done = {name: standing(table.entries(), found.hash).done for name, table in tables.items()}
     shares = tuple(one.model_copy(update={"done": count(common(done[one.table], one.replaces))}) for one in found.tables)
-    notes = (*_notes(spec, found), *_unfinished(spec, entries, found.hash), *_other_code(spec, entries, code))
+    notes = (
+        *_notes(spec, found),
+        *_unfinished(spec, entries, found.hash),
+        *_other_code(spec, entries, code),
+        *_room(found, tables),
+    )
     return found.model_copy(update={"tables": shares, "notes": notes})
 
 
@@ -112,12 +119,12 @@ def _asked(
     return found if landed is None else common(landed, found)
 
 
-def _with_rows(table: Table, view: LedgerView, share: RedoShare) -> RedoShare:
+def _with_rows(table: Table, view: LedgerView, share: RedoShare, pieces: Sequence[Offsets]) -> RedoShare:
     files = erasable(table)
     files.check_may_erase()
-    held = held_rows(files, share.replaces)
+    held = held_rows(files, share.replaces, (common(piece, share.replaces) for piece in pieces))
     known = remembered(view.entry.foreign_changes if view.entry else (), view.foreign_changes)
-    found = {"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes}
+    found = {"rows_out": held.rows, "files": held.files, "size_bytes": held.size_bytes, "copied_bytes": held.copied_bytes}
     return share.model_copy(update=found | {"changes_seen": view.changes_seen, "changes": tuple(map(str, known))})
 
 
@@ -128,6 +135,18 @@ def _other_code(spec: PipelineSpec, entries: Mapping[str, Entry], code: str) -> 
             f"the newest application of {spec.pipeline} was started with other code ({', '.join(sorted(newest))}): while it "
             f"runs, it goes on to land such rows. Restart it"
         )
+
+
+def _room(plan: RedoPlan, tables: Mapping[str, Table]) -> Iterator[str]:
+    """Yield which tables lie on a disk that may be too small: the stream, too, writes to it."""
+    for share in plan.tables:
+        folder = tables[share.table].layout().folder
+        disk = disk_of(folder.path) if folder.is_local else None
+        if disk is not None and disk.free_bytes < share.copied_bytes:
+            yield (
+                f"WARNING {share.table}: its disk has {disk.free_bytes:,} bytes free, and the copies of its files take up to "
+                f"{share.copied_bytes:,}, until maintenance removes them: a larger limits.max_records_per_batch makes fewer"
+            )
 
 
 def _unfinished(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ class NotUndoableError(LakeboundError):
     """The rows that a redo replaced cannot be brought back."""
 
     def __init__(self, pipeline: str, reason: str, works: str) -> None:
-        super().__init__(f"pipeline {pipeline!r}: no redo can be undone: {reason}; nothing was written. What works: {works}")
+        super().__init__(f"pipeline {pipeline!r}: no redo can be undone: {reason}. What works: {works}")
 
 
 class Chunk(Frozen):

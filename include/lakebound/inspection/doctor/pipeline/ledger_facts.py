@@ -27,7 +27,7 @@ from lakebound.tables.contents import contents_of
 from lakebound.tables.landed import RECENT_ENTRIES
 from lakebound.tables.places import Places
 from lakebound.tables.stale_ledger import rows_beyond
-from lakebound.tables.table import LedgerView, Table, open_table
+from lakebound.tables.table import CommittedEntry, LedgerView, Table, open_table
 from lakebound.tables.target import LandingTarget
 
 _STATES: tuple[tuple[type[LakeboundError], TableState], ...] = (
@@ -62,7 +62,7 @@ def _described_target(target: LandingTarget) -> LedgerFacts | None:
     view = target.read_ledger()
     if view.entry is None:
         return None
-    newest = next((committed for committed in islice(target.entries(), RECENT_ENTRIES) if committed.entry.rows), None)
+    newest = next(filter(_has_landed, islice(target.entries(), RECENT_ENTRIES)), None)
     facts = LedgerFacts(target.spec.id, "target", "entry", entry=view.entry, version=view.version)
     if newest is None:
         return facts
@@ -97,6 +97,11 @@ def _refusal(table: Table) -> FeatureRefusal | None:
     return None
 
 
+def _has_landed(committed: CommittedEntry) -> bool:
+    """Whether a commit has landed rows: a redo beside a stream that has stopped does not show that it lands."""
+    return committed.entry.rows > 0 and committed.entry.kind != "redo"
+
+
 def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Places) -> LedgerFacts:
     if view.entry is None:
         return replace(facts, state="empty", version=view.version)
@@ -104,7 +109,7 @@ def _described(facts: LedgerFacts, table: Table, view: LedgerView, places: Place
     facts = replace(facts, state="entry", entry=view.entry, version=view.version, foreign_changes=foreign)
     recent = list(islice(table.entries(), RECENT_ENTRIES))
     facts = replace(facts, quarantined_range=next((c.entry.range for c in recent if c.entry.quarantined), {}))
-    newest = next((committed for committed in recent if committed.entry.rows), None)
+    newest = next(filter(_has_landed, recent), None)
     if newest is not None:
         times = newest.entry.timestamps_ms
         facts = replace(
