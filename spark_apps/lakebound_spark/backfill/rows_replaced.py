@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 _ANOTHER_REPAIR_SECONDS = 3600.0
 """As long as a repair, or a step of maintenance, may take."""
-_LOOK_AGAIN_SECONDS = 1.0
+_LOOK_AGAIN_SECONDS = 2.0
 _FEWEST_ATTEMPTS = 20
 """A stream may commit fifteen times a second."""
 
@@ -85,13 +85,13 @@ class RowsReplaced:
             LockHeldError: Somebody else has held it for too long.
         """
         repair, until = self.orders.control.repair, time.monotonic() + _ANOTHER_REPAIR_SECONDS
-        log.info("a repair, an erasure, maintenance and another redo end first")
         while True:
             check_wanted()
             with locked_if_free(repair) as is_free:
                 if is_free:
                     yield
                     return
+            log.info("a repair, an erasure, a step of maintenance or another redo is under way, and ends first")
             if time.monotonic() > until:
                 with locked(repair, 0.0):  # says who holds it
                     yield
