@@ -11,20 +11,18 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from tests.oracle import read_delta, read_iceberg
+from tests.support.tables.compacting import compact
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
-from tests.support.tables.maintenance import compact_delta
 from tests.support.tables.rewinding import World, world_fixture  # noqa: F401
 
 from lakebound.errors import CommitFailedError, FilesOutdatedError, TableMismatchError
 from lakebound.inspection.proof.history import spans_of
-from lakebound.ledger.entry import Entry, add, carried, new_commit_id
+from lakebound.ledger.entry import Entry, add, new_commit_id
 from lakebound.operations.redo import replacing
 from lakebound.operations.redo.replacing import NewRows, RowsWithoutRecordError, redo_chunk, replace_rows
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import WAITS, Committed
 from lakebound.tables.datafiles import write_data_files
-from lakebound.tables.iceberg.live_files import KnownManifests
-from lakebound.tables.iceberg.table import IcebergTable
 from lakebound.tables.prepared import StalePreparedError
 from lakebound.tables.table import open_table
 
@@ -73,20 +71,6 @@ def redo(
     if looks_again:
         return redo_chunk(opened, new, attempts=5, waits=WAITS)
     return replace_rows(opened, view, new, attempts=5, waits=WAITS)
-
-
-def compact(world: World, table: TableSpec) -> None:
-    """Put the rows of a table into other files, as maintenance does."""
-    if table.format == "delta":
-        assert compact_delta(table, world.at) > 1
-        return
-    opened = open_table(table, world.at)
-    entry = opened.read_ledger().entry
-    assert isinstance(opened, IcebergTable) and entry is not None
-    live = opened.live_data_files()
-    every = pa.concat_tables(part for file in live for part in opened.rows_of(file))
-    files = write_data_files(every, opened.layout(), "compacted")
-    opened.replace_files([file.name for file in live], files, carried(entry), KnownManifests())
 
 
 def test_any_ranges_one_after_another_leave_each_row_as_the_last_one_made_it(world: World) -> None:
@@ -169,7 +153,7 @@ def test_files_that_maintenance_rewrites_meanwhile_are_looked_for_again(world: W
     for start in (0, 10, 20):
         world.land(start, start + 10)
     for table in world.spec.tables:
-        happened = meanwhile(monkeypatch, world, table, partial(compact, world, table))
+        happened = meanwhile(monkeypatch, world, table, partial(compact, world.at, table))
         expected = shown(world, table) | dict.fromkeys(range(5, 15), "redone")
         done = redo(world, table, 5, 15, "redone", looks_again=True)
         assert happened and shown(world, table) == expected and done.entry.erases == 10

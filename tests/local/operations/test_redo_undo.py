@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 
 import pyarrow as pa
 import pytest
+from tests.support.streams.long_form import examples
+from tests.support.tables.compacting import compact
 from tests.support.tables.foreign_hands import foreign_iceberg
 from tests.support.tables.local_tables import PIPELINE, offsets, rows
 from tests.support.tables.redoing import LANDED, Scene, dies_at, scene_fixture  # noqa: F401
@@ -18,7 +21,7 @@ from lakebound.errors import LakeboundError
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.history import spans_of
 from lakebound.ledger.entry import Entry, new_commit_id
-from lakebound.operations.acknowledge import acknowledge
+from lakebound.operations.acknowledge import NothingToAcknowledgeError, acknowledge
 from lakebound.operations.maintenance.keep import left_by_repairs
 from lakebound.operations.maintenance.table_past import past_of
 from lakebound.operations.recovery.plan import PlanChangedError
@@ -247,6 +250,47 @@ def test_any_sequence_of_redos_and_undoing_shows_the_rows_of_the_newest_that_sta
             kept = {at: city for at, city in stands[-1].items() if not start <= at < end}
             stands.append(kept | {at: scene.city for at in range(start, end) if at % 7})
         assert scene.shown() == [stands[-1]] * 2
+
+
+@pytest.mark.parametrize("seed", range(examples(2)))
+def test_any_sequence_beside_other_hands_ends_as_plain_arithmetic_says(scene: Scene, seed: int) -> None:
+    """The stream lands, maintenance compacts and cuts a log, and somebody deletes rows, acknowledged or not."""
+    choice, landed = random.Random(seed), LANDED
+    now = scene.expected(0, 0)
+    before: list[dict[int, str]] | None = None
+    is_touched = False
+    for number in range(10):
+        what = choice.choice(["land", "redo", "redo", "undo", "undo", "delete", "acknowledge", "compact"])
+        if what == "land":
+            scene.land(landed, landed + 20)
+            new = {at: f"city {at % 3}" for at in range(landed, landed + 20)}
+            now, before = [one | new for one in now], before and [one | new for one in before]
+            landed += 20
+        elif what == "redo":
+            start, end = sorted(choice.sample(range(landed + 1), 2))
+            scene.city, before, is_touched = f"redone {number}", now, False
+            assert scene.run(start, end, plan=f"plan-{number}").state == "completed"
+            new = {at: scene.city for at in range(start, end) if at % 7}
+            now = [{at: city for at, city in one.items() if not start <= at < end} | new for one in now]
+        elif what == "undo" and before is not None and not is_touched:
+            undo(scene)
+            now, before = before, None
+        elif what == "undo":
+            with pytest.raises(NotUndoableError):
+                undo(scene)
+        elif what == "delete":
+            gone = choice.choice(sorted(now[1]))
+            foreign_iceberg(scene.spec.tables[1], scene.at).delete(f"id == {gone}")
+            now, is_touched = [now[0], {at: city for at, city in now[1].items() if at != gone}], True
+        elif what == "acknowledge":
+            with suppress(NothingToAcknowledgeError):
+                acknowledge(scene.spec, scene.spec.tables[1], scene.at)
+        else:
+            table = choice.choice(scene.spec.tables)
+            compact(scene.at, table)
+            if table.format == "delta":
+                before = None  # it cuts the log, too
+        assert scene.shown() == now, (number, what)
 
 
 def test_what_was_in_quarantine_is_counted_as_it_was(world: World) -> None:

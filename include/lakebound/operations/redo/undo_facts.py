@@ -33,14 +33,21 @@ def prepare_undo(spec: PipelineSpec, places: Places) -> UndoPlan:
             found[one.id] = table, view, _newest(table, view)
     if not found:
         raise NotUndoableError(spec.pipeline, "the rows of its tables stand on none", "`lakebound redo` lands a range again")
-    # Of a table whose newest redo is not kept any more another one was redone since: redos are kept for the same time.
     kept = {name: one for name, one in found.items() if one[2]}
     if not kept:
         raise NotUndoableError(spec.pipeline, f"of the redo of {', '.join(found)} not all entries are kept", WORKS)
     newest = max((chain for _, _, chain in kept.values()), key=lambda chain: chain[0].committed_at_ms)
     plan = commits_of_newest(newest)[0]
+    # Another table may stand on an older redo, of which no entry need be kept.
+    if lost := [name for name, (_, view, chain) in found.items() if not chain and _plan_of(view) == plan]:
+        raise NotUndoableError(spec.pipeline, f"of the redo of {', '.join(lost)} not all entries are kept", WORKS)
     shares = [_share(spec, *one) for one in kept.values() if commits_of_newest(one[2])[0] == plan]
     return UndoPlan(pipeline=spec.pipeline, undoes=plan, tables=tuple(shares))
+
+
+def _plan_of(view: LedgerView) -> str:
+    """Return the hash of the plan of the newest redo, also where that is undone."""
+    return view.redo_progress.undoes or view.redo_progress.plan
 
 
 def _newest(table: Table, view: LedgerView) -> list[TableCommit]:
