@@ -110,7 +110,7 @@ class CoveredTables:
             return PieceCounts()
         records = Records(self._session, rest, partial(read_offsets, self._session, self._spec, rest))
         counts = self._lander.land(records, number, rest, self._check_topics, self._goes_on).counts
-        self._lander.flush()
+        self._flush()
         return PieceCounts(read=counts.read, filtered=counts.filtered, landed=counts.landed, quarantined=counts.quarantined)
 
     def look_again(self) -> None:
@@ -123,6 +123,10 @@ class CoveredTables:
     def close(self) -> None:
         """Free the threads."""
         self._lander.close()
+
+    def _flush(self) -> None:
+        """Commit what is pending."""
+        self._lander.flush()
 
     def _target(self, one: TableSpec) -> Target:
         return Target(*owned_table(self._orders.spec, one, self._places))

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -17,6 +18,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
@@ -175,6 +177,14 @@ class RedoneTables(CoveredTables):
             target.begin()
         return reduce(add, (target.left for target in targets), {})
 
+    def _flush(self) -> None:
+        """Commit the new rows of a piece, to all tables at once: each copies files of its own."""
+        with ThreadPoolExecutor(len(self._targets), thread_name_prefix="redo") as pool:
+            futures = [pool.submit(target.flush, self._writer) for target in self._targets]
+        # All have ended before an error is raised: a commit that nobody waits for could land after the next start.
+        for future in futures:
+            future.result()
+
     def _offsets_read(self, offsets: Offsets) -> Spans:
         """Return the offsets of which Kafka has a record: asked for only where it gave fewer records than there are offsets."""
         with self._reading:  # tables ask at the same time for the same
@@ -184,11 +194,7 @@ class RedoneTables(CoveredTables):
 
     def _ask_kafka(self, offsets: Offsets) -> Spans:
         found = read_offsets(self._session, self._spec, offsets).select("topic", "partition", "offset").toArrow()
-        by_key: dict[tuple[str, str, int], npt.NDArray[np.int64]] = {}
-        for topic, partition, _ in intervals_of(offsets):
-            own = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition))
-            by_key[topic, self._topic_ids[topic], partition] = np.sort(found.filter(own)["offset"].to_numpy())
-        return spans_from({key: held for key, held in by_key.items() if len(held)})
+        return spans_read(found, offsets)
 
     def _quarantined(self, offsets: Offsets) -> Arrays:
         return quarantined_among(self._spec.quarantine_table, self._places, offsets)
@@ -355,6 +361,20 @@ class RedoneTarget(Target):
                 time.sleep(seconds)
 
             return redo_chunk(self.whole, new, attempts=attempts, waits=Waits(between=wait))
+
+
+def spans_read(found: pa.Table, offsets: Offsets) -> Spans:
+    """Return the offsets of which there is a record. Pure.
+
+    Args:
+        found: Topic, partition and offset of each record.
+        offsets: What was asked for.
+    """
+    by_key: dict[tuple[str, str, int], npt.NDArray[np.int64]] = {}
+    for topic, partition, _ in intervals_of(offsets):
+        own = pc.and_(pc.equal(found["topic"], topic), pc.equal(found["partition"], partition))
+        by_key[topic, offsets[topic].topic_id, partition] = np.sort(found.filter(own)["offset"].to_numpy())
+    return spans_from({key: held for key, held in by_key.items() if len(held)})
 
 
 def both(left: Origin, right: Origin) -> Origin:

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -179,8 +179,9 @@ class BatchLander:
             direct.close()
 
     def flush(self, older_than_seconds: float = 0.0) -> None:
-        """Commit what is pending in the tables, beside each other."""
-        self._join([self._pool.submit(one.flush, self._writer, older_than_seconds=older_than_seconds) for one in self._targets])
+        """Commit what is pending in the tables."""
+        for target in self._targets:
+            target.flush(self._writer, older_than_seconds=older_than_seconds)
 
     def close(self) -> None:
         """Free the threads, disconnect, and delete what was kept."""
@@ -426,10 +427,8 @@ class BatchLander:
             with report.timed(f"commit {target.id}"):
                 target.commit(self._writer, work.offsets, counts, written.files[target.id], origin)
 
-        self._join([self._pool.submit(commit, target) for target in targets])
-
-    def _join(self, futures: Sequence[Future[Any]]) -> None:
-        # All are joined before an error is raised: a commit that nobody waits for could land after the next start.
+        # Both are joined before an error is raised: a commit that nobody waits for could land after the next start.
+        futures = [self._pool.submit(commit, target) for target in targets]
         errors = [error for future in futures if (error := future.exception()) is not None]
         if errors:
             raise errors[0]
