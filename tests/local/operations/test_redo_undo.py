@@ -106,7 +106,7 @@ def test_what_was_undone_in_part_is_undone_wholly_before_it_is_redone(scene: Sce
 
 def test_a_redo_that_has_only_begun_is_undone_by_saying_so(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        dies_at(patch, 5)  # both tables have said that it begins
+        dies_at(patch, 4)  # both tables have said that it begins
         with pytest.raises(KeyboardInterrupt):
             scene.run(0, 300)
     assert scene.shown() == scene.expected(0, 0)
