@@ -688,8 +688,8 @@ class WindowsGoneError(LakeboundError, runbook="windows-refused", is_refusal=Tru
         told = ", ".join(f"partition {p}: {start} to {end}" for p, (start, end) in gone.items())
         super().__init__(
             f"pipeline {pipeline!r}: Kafka has deleted records of {topic} that open windows held ({told}): windows that end "
-            f"until {until} would be wrong. Nothing was landed. Land the topic into new tables with another pipeline, whose "
-            f"first windows begin with the records that are left. Follow the runbook windows-refused"
+            f"at or before {until} may be wrong. Nothing was landed. Land the topic into new tables with another pipeline, "
+            f"whose first windows begin with the records that are left. Follow the runbook windows-refused"
         )
 
 
@@ -706,8 +706,9 @@ class WatermarkMismatchError(LakeboundError, runbook="windows-refused", is_refus
     def __init__(self, pipeline: str, expected_ms: int, found_ms: int) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: after the rebuild of open windows Spark's next watermark is {found_ms} ms, and should be "
-            f"{expected_ms} ms: records between the horizon and the high-water marks are no longer what they were. Nothing was "
-            f"landed. Check whether the topic was compacted or its records were deleted. Follow the runbook windows-refused"
+            f"{expected_ms} ms: the records between the horizon and the next offsets have changed, or the code that reads "
+            f"them. Nothing was landed. Check whether the code was changed (also a Python function that it calls), or "
+            f"the topic was compacted or its records were deleted. Follow the runbook windows-refused"
         )
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound_spark.batch.transform import planned_input
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
-from lakebound_spark.batch.window_plan import WINDOW, empty_stream, window_id, window_refusal, windows_of
+from lakebound_spark.batch.window_plan import WINDOW, empty_stream, rows_id, window_id, window_refusal, windows_of
 
 pytestmark = pytest.mark.spark
 
@@ -88,6 +88,10 @@ BAD: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "by the clock": (lambda frame: in_windows(frame.where(F.col("at") < F.current_timestamp())), "time of now"),
     "a subquery": (lambda frame: in_windows(frame.where("n in (select id from range(3))")), "subquery"),
     "a rollup": (lambda frame: frame.rollup(F.window("at", "1 minute"), "sensor").agg(number()), "rollup"),
+    "the highest text of a collation": (
+        lambda frame: in_windows(frame.withColumn("s", F.expr("sensor collate utf8_lcase")), F.max("s").alias("m")),
+        "collation",
+    ),
     "a collation": (
         lambda frame: frame.groupBy(F.window("at", "1 minute"), F.expr("sensor collate utf8_lcase").alias("s")).agg(number()),
         "collation",
@@ -132,3 +136,25 @@ def test_another_aggregation_has_another_id(session: SparkSession) -> None:
     assert len(set(ids)) == len(GOOD)
     again = [window_id(SPEC, make(planned_input(session, SPEC).alias(SOURCE_ALIAS))) for make in GOOD.values()]
     assert ids == again
+
+
+def test_what_stands_above_an_aggregation_changes_its_rows_and_not_its_windows(session: SparkSession) -> None:
+    def ids(make: Callable[[DataFrame], DataFrame], source: str = "old") -> tuple[str, str]:
+        output = make(planned_input(session, SPEC).alias(SOURCE_ALIAS))
+        return window_id(SPEC, output), rows_id(output, source)
+
+    windows, rows = ids(in_windows)
+    assert (windows, rows) == ids(in_windows) == ids(in_windows, source="new")
+    for above in (
+        lambda frame: in_windows(frame).where("n > 2"),
+        lambda frame: in_windows(frame).withColumn("m", F.col("n") * 2),
+    ):
+        assert ids(above)[0] == windows and ids(above)[1] != rows
+    one, other = (lambda frame, tag=tag: in_windows(frame.where(F.col("sensor") != tag)) for tag in ("s#1", "s#2"))
+    assert ids(one)[0] != ids(other)[0], "a text that looks like a number of Spark's"
+
+    def by_python(frame: DataFrame) -> DataFrame:
+        return in_windows(frame.withColumn("sensor", F.udf(lambda text: text.lower(), "string")("sensor")))
+
+    assert ids(by_python) == ids(by_python)
+    assert ids(by_python)[0] == ids(by_python, source="new")[0] and ids(by_python)[1] != ids(by_python, source="new")[1]

@@ -7,6 +7,7 @@ applications are in ``tests/chaos/test_windows.py``.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.support.streams.windows import (
     iso,
     refused,
     sensors_pipeline,
+    set_topic,
 )
 from tests.support.tables.foreign_hands import rewrite_rows, take_back
 
@@ -36,9 +38,11 @@ from lakebound.inspection.late import late_report
 from lakebound.inspection.proof.collect import prove
 from lakebound.inspection.proof.windows import ComparedWindows
 from lakebound.landing.topic_check import look_at_target_topics
+from lakebound.ledger import far_ahead
 from lakebound.ledger import windows as ledger
 from lakebound.local.broker import Broker
 from lakebound.tables.table import open_table
+from lakebound_spark.batch import event_times
 from lakebound_spark.batch.targets import Target
 from lakebound_spark.check.closed_windows import compare_tables
 from lakebound_spark.stream import application, window_query
@@ -129,9 +133,9 @@ def rebuilt(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many offsets each start has read again."""
     found, rebuild = list[int](), window_query.WindowStream._rebuild
 
-    def counted(self: Any, position: Any, checkpoint: Path) -> bool:
-        found.append(position.rebuilt_offsets if position.has_state else 0)
-        return rebuild(self, position, checkpoint)
+    def counted(self: Any, windows: Any, checkpoint: Path) -> bool:
+        found.append(windows.position.rebuilt_offsets if windows.position.has_state else 0)
+        return rebuild(self, windows, checkpoint)
 
     monkeypatch.setattr(window_query.WindowStream, "_rebuild", counted)
     return found
@@ -180,24 +184,24 @@ def test_closed_windows_are_computed_again_and_a_row_that_somebody_altered_is_to
     assert_told_late(running.pipeline, sensors, 10, 5)
     [rows] = set(running.rows())
     for one in running.compared().values():
-        assert (one.rows, one.computed, one.missing, one.strange) == (rows, rows, 0, 0), one
+        assert (one.rows, one.computed, one.missing, one.surplus) == (rows, rows, 0, 0), one
     delete_records(broker, sensors.topic, {0: 75, 1: 75})
     for one in running.compared().values():
         assert one.after_ms is not None and 0 < one.computed < rows, one
-        assert (one.rows, one.missing, one.strange) == (one.computed, 0, 0), one
+        assert (one.rows, one.missing, one.surplus) == (one.computed, 0, 0), one
     for table in running.pipeline.spec.tables:
         rewrite_rows(table, running.pipeline.places, one_more_in_the_newest_window)
     for one in running.compared().values():
-        assert (one.rows, one.missing, one.strange) == (one.computed, 1, 1), one
-        missing, strange = one.examples
-        assert missing.startswith("missing window=") and strange.startswith("found window="), one
+        assert (one.rows, one.missing, one.surplus) == (one.computed, 1, 1), one
+        missing, surplus = one.examples
+        assert missing.startswith("missing from the table: window=") and surplus.startswith("only in the table: window="), one
     if LONG_FORM:  # a Spark of its own
         known_to_commands(running.pipeline, monkeypatch, tmp_path / "yaml")
         proof = answer("prove", "events", "--deep", code=1)
         told = [one["problems"][-1] for one in proof["tables"] if one["role"] == "target"]
-        assert len(told) == 2 and all(text.startswith("1 rows of closed windows are missing or wrong") for text in told), proof
+        assert len(told) == 2 and all("1 rows that Kafka's records give are not in the table" in text for text in told), proof
     delete_records(broker, sensors.topic, sensors.ends())
-    assert {one.not_compared for one in running.compared().values()} == {"Kafka has deleted records of each closed window"}
+    assert {one.not_compared for one in running.compared().values()} == {"Kafka no longer has all records of any closed window"}
 
 
 def one_more_in_the_newest_window(rows: list[dict[str, Any]]) -> None:
@@ -236,6 +240,37 @@ def test_an_idle_partition_whose_newest_record_is_far_behind_the_others_still_de
     until_ms = sensors.close()
     assert running.run().verdict == "completed"
     assert_windows(running.pipeline, sensors, until_ms)
+
+
+def test_a_record_that_is_far_ahead_by_both_of_its_times_closes_no_window_also_when_the_clock_has_gone_on(
+    start: Starter, broker: Broker, rebuilt: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, sensors = start()
+    set_topic(broker, sensors.topic, {"message.timestamp.after.max.ms": str(2**62)})
+    sensors.send(200)
+    in_a_minute_ms = int(time.time() * 1000) + 200_000
+    for at_ms in (in_a_minute_ms, sensors.far_ms):
+        sensors.send_one(at_ms, sent_ms=at_ms)
+    sensors.send(100)
+    assert running.run().verdict == "completed"
+    assert {reason for reason in refused(running.pipeline)[0].values() if not reason.startswith("late")} == {"far_ahead"}
+    # A start in some minutes, with another rule: what was far ahead is so still.
+    monkeypatch.setattr(far_ahead, "CLOCK_SECONDS", 3600)
+    monkeypatch.setattr(event_times, "CLOCK_SECONDS", 3600)
+    assert running.pipeline.spec.state is not None
+    state = running.pipeline.spec.state.model_copy(update={"max_ahead": "12h"})
+    other = running.pipeline.spec.model_copy(update={"state": state})
+    running = Running(running.session, replace(running.pipeline, spec=other))
+    sensors.send(100)
+    assert running.run().verdict == "completed"
+    assert rebuilt[-1] > 0
+    until_ms = sensors.close()
+    assert running.run().verdict == "completed"
+    reasons, _ = refused(running.pipeline)
+    assert sorted(reasons.values()).count("far_ahead") == 2
+    assert_windows(running.pipeline, sensors, until_ms)
+    for one in running.compared().values():
+        assert (one.missing, one.surplus) == (0, 0) and one.computed, one
 
 
 def test_open_windows_whose_records_kafka_has_deleted_are_named_and_nothing_lands(start: Starter, broker: Broker) -> None:
@@ -287,6 +322,22 @@ def test_another_aggregation_does_not_go_on_with_these_windows(start: Starter) -
     other = running.pipeline.spec.model_copy(update={"transform": "transforms.landing_transforms.count_in_sliding_windows"})
     outcome = Running(running.session, replace(running.pipeline, spec=other)).run()
     assert (outcome.verdict, outcome.error_class) == ("refused", "WindowsMismatchError")
+
+
+def test_a_change_above_the_aggregation_goes_on_and_windows_closed_since_are_compared(start: Starter) -> None:
+    running, sensors = start()
+    sensors.send(200)
+    assert running.run().verdict == "completed"
+    other = running.pipeline.spec.model_copy(update={"transform": "transforms.landing_transforms.count_more_in_windows"})
+    running = Running(running.session, replace(running.pipeline, spec=other))
+    told = {one.not_compared for one in running.compared().values()}
+    assert told == {"the code on disk has landed no windows yet: the rows are those of the code before it"}
+    sensors.send(200)
+    assert running.run().verdict == "completed"
+    [rows] = set(running.rows())
+    for one in running.compared().values():
+        assert one.after_ms is not None and 0 < one.computed < rows, one
+        assert (one.rows, one.missing, one.surplus) == (one.computed, 0, 0), one
 
 
 @pytest.mark.parametrize("watermark", ["25s", pytest.param("3s", marks=only_in_long_form)])

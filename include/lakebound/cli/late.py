@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def late(pipeline: Annotated[str, typer.Argument(help="Pipeline name.")], json: Json = False) -> None:
     """Show how late the late records of a pipeline with windows are, and what a longer watermark would have changed.
 
-    How late a record is: how long its window had been closed when the record came. All late records in the quarantine count,
-    also those that came under another watermark than the one in the YAML now. The command starts no Spark.
+    The lateness of a record is the time for which its window had been closed when the record was read. All late records in the
+    quarantine count, also those that came under another watermark than the one in the YAML now. The command starts no Spark.
     """
     from lakebound.control.folder import ControlFolder
     from lakebound.control.progress import read_progress
@@ -55,7 +55,8 @@ def _print(found: LateReport) -> None:
     for reason, records in found.others.items():
         show(f"{found.table}: {number(records)} records are in no window for another reason: {reason}")
     if found.unread:
-        show(f"{found.table}: {number(found.unread)} late records are not counted: their text names no window")
+        why = "because their error text does not name a window"
+        show(f"{found.table}: {number(found.unread)} late records are not counted, {why}")
     counted = f"{number(found.records)} late records in {found.table}"
     show(f"pipeline {found.pipeline}: watermark {as_yaml(found.watermark_ms)}; {counted}")
 
@@ -64,11 +65,17 @@ def _print_longer(found: LateReport) -> None:
     from lakebound.inspection.late import as_yaml
 
     headers = ("WATERMARK", "LATE RECORDS COUNTED", "ROWS LAND LATER BY", "OPEN ROWS*", "READ AGAIN BY A START*")
-    now = (f"{as_yaml(found.watermark_ms)} (now)", "0", "-", number(found.open_rows), number(found.rebuilt_offsets))
+    now = (
+        f"{as_yaml(found.watermark_ms)} (now)",
+        _share(found.counted_now, found),
+        "-",
+        number(found.open_rows),
+        number(found.rebuilt_offsets),
+    )
     rows = [
         (
             as_yaml(one.watermark_ms),
-            f"{number(one.counted)} ({100 * one.counted / found.records:.0f} %)",
+            _share(one.counted, found),
             duration(one.later_ms / 1000),
             number(one.open_rows),
             number(one.rebuilt_offsets),
@@ -76,7 +83,11 @@ def _print_longer(found: LateReport) -> None:
         for one in found.longer
     ]
     print_rows(headers, [now, *rows], right=headers[1:])
-    show("* rows of open windows in Spark's state, and offsets: as of now, and about so many with a longer watermark")
+    show("* the first line as the application reported it last; the others are estimates")
+
+
+def _share(counted: int, found: LateReport) -> str:
+    return f"{number(counted)} ({100 * counted / found.records:.0f} %)" if counted else "0"
 
 
 def _late(milliseconds: int) -> str:

@@ -28,7 +28,8 @@ def prove(
     quarantine counts once, as landed. Where older ledger entries were removed, the counts are those since the oldest entry
     that is kept, and OK names it: what landed before is compared by --deep alone.
 
-    Of a pipeline with windows, --deep computes the closed windows again from Kafka, with Spark, and compares the rows.
+    Of a pipeline with windows, --deep computes the closed windows again from Kafka, with Spark, and compares the rows. Where
+    they could not be compared, OK says "entries only", and a note why.
 
     Exit code 1 if the proof fails.
     """
@@ -98,5 +99,12 @@ def _row(found: TableProof) -> tuple[str, ...]:
     quarantined = found.only_quarantined if found.role == "target" else found.quarantined
     counts = (found.records, found.rows, found.filtered, quarantined, found.missing.count, found.duplicated.count)
     rest = (found.gaps.count, found.lag)
-    held = "NO" if not found.ok else f"{found.scope} only" if found.is_partial else "yes"
-    return (name, *(number(count) for count in (*counts, *rest)), found.source, held)
+    return (name, *(number(count) for count in (*counts, *rest)), found.source, _held(found))
+
+
+def _held(found: TableProof) -> str:
+    if not found.ok:
+        return "NO"
+    if found.is_partial:
+        return f"{found.scope} only"
+    return "entries only" if found.windows_compared is False else "yes"

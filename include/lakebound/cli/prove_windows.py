@@ -9,7 +9,7 @@ from lakebound.control.desired import Desired
 from lakebound.errors import LakeboundError
 from lakebound.inspection.proof.windows import ComparedWindows
 from lakebound.landing.run_spec import make_run_spec
-from lakebound.landing.spark_resources import planning_conf
+from lakebound.landing.spark_resources import planning_conf, spark_resources
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 
@@ -47,7 +47,17 @@ def compare_windows(spec: PipelineSpec, settings: Settings, tables: list[str]) -
         limit_seconds=LIMIT_SECONDS,
         failure=WindowsNotComputedError,
         secrets=run.secret_variables,
-        conf={**planning_conf(settings, spec.spark), "spark.sql.shuffle.partitions": "4"},
+        conf=_conf(spec, settings),
     ) as answers:
         body = answers.of(spec.pipeline)
     return {table: ComparedWindows.model_validate(found) for table, found in body["tables"].items()}
+
+
+def _conf(spec: PipelineSpec, settings: Settings) -> dict[str, str]:
+    """Return Spark's settings: it gets the memory of the stream's driver, and all rows of closed windows come there at once."""
+    return {
+        **planning_conf(settings, spec.spark),
+        "spark.driver.memory": spark_resources(settings, spec.spark).driver_memory,
+        "spark.driver.maxResultSize": "0",
+        "spark.sql.shuffle.partitions": "4",
+    }

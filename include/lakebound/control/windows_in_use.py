@@ -25,10 +25,14 @@ class WindowsProgress(FrozenRecord):
         default_factory=dict, description="Oldest offset of each partition that an open window may hold."
     )
     rebuilt_offsets: Count = Field(default=0, description="How many offsets a start would read again.")
+    is_rebuilding: bool = Field(default=False, description="Whether the start is just reading them: nothing lands meanwhile.")
 
 
 def told_windows(found: WindowsProgress) -> Iterator[str]:
     """Yield what people should know of open windows, a line each. Pure."""
+    if found.is_rebuilding:
+        yield f"windows: {found.rebuilt_offsets:,} offsets are read again to rebuild the open windows; nothing lands until then"
+        return
     if found.newest_ms is None:
         yield "windows: no record with an event time has come yet"
         return

@@ -2,7 +2,7 @@
 
 The quarantine says of each late record which window it missed, and by which watermark. Batches end where they end, whatever the
 watermark is: one that is longer by x is always x behind the other, so a record counts again if its window was closed for less
-than x.
+than x. The text also names the delay of that watermark, because the YAML may have another one now.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _PERCENTILES = (50, 90, 99, 100)
 _SECOND, _MINUTE, _HOUR = 1000, 60_000, 3_600_000
 Missed = Mapping[tuple[str, int], npt.NDArray[np.int64]]
 """By reason and size of the window in milliseconds: how long the first window of each record had been closed."""
+Delays = npt.NDArray[np.int64]
+"""Of each late record the longest delay of the watermark with which it would not have counted, in milliseconds, sorted."""
 
 
 class NoWindowsError(LakeboundError):
@@ -90,6 +92,7 @@ class LateReport(Frozen):
         pipeline: Its name.
         table: The quarantine's id.
         watermark_ms: The watermark's delay in the YAML.
+        counted_now: Late records that would have counted with it: they came under a shorter one.
         late: By reason and size of windows.
         others: Records that are in no window for another reason than lateness, by reason.
         unread: Late records whose text says nothing that can be read.
@@ -101,6 +104,7 @@ class LateReport(Frozen):
     pipeline: str
     table: str
     watermark_ms: int
+    counted_now: int = 0
     late: tuple[LateRecords, ...] = ()
     others: dict[str, int] = Field(default_factory=dict)
     unread: int = 0
@@ -130,9 +134,10 @@ def late_report(spec: PipelineSpec, places: Places, windows: WindowsProgress | N
         raise NoWindowsError(spec.pipeline)
     table = spec.quarantine_table
     if not open_table(table, places).exists():
-        return judge(spec.pipeline, table.id, state, {}, Counter(), windows)
+        return judge(spec.pipeline, table.id, state, {}, np.zeros(0, dtype=np.int64), Counter(), windows)
     selection = Selection(("ordinal",), ("reason", "error"), {"reason": WINDOW_REASONS})
     missed: dict[tuple[str, int], list[int]] = {}
+    delays: list[int] = []
     others: Counter[str] = Counter()
     for rows in contents_of(table, places).rows(selection):
         # A copy of what a validation found wrong has the name of its expectation.
@@ -143,12 +148,19 @@ def late_report(spec: PipelineSpec, places: Places, windows: WindowsProgress | N
                 others[reason] += 1
             else:
                 missed.setdefault((reason, found.end_ms - found.start_ms), []).append(found.late_ms)
+                delays.append((state.watermark_ms if found.delay_ms is None else found.delay_ms) + found.late_ms)
     sorted_ms = {key: np.sort(np.array(values, dtype=np.int64)) for key, values in missed.items()}
-    return judge(spec.pipeline, table.id, state, sorted_ms, others, windows)
+    return judge(spec.pipeline, table.id, state, sorted_ms, np.sort(np.array(delays, dtype=np.int64)), others, windows)
 
 
 def judge(
-    pipeline: str, table: str, state: StateSpec, missed: Missed, others: Counter[str], windows: WindowsProgress | None
+    pipeline: str,
+    table: str,
+    state: StateSpec,
+    missed: Missed,
+    delays: Delays,
+    others: Counter[str],
+    windows: WindowsProgress | None,
 ) -> LateReport:
     """Return what follows from late records. Pure.
 
@@ -157,22 +169,23 @@ def judge(
         table: The quarantine's id.
         state: What the YAML says of its windows.
         missed: How long windows had been closed, sorted.
+        delays: Of each late record, with which delay it would not have counted.
         others: Records that are in no window for another reason, and late ones that cannot be read, by reason.
         windows: The open windows; None where they are not known.
     """
     late = [_of_size(reason, size_ms, values) for (reason, size_ms), values in sorted(missed.items()) if len(values)]
-    every = np.sort(np.concatenate([*missed.values()])) if late else np.zeros(0, dtype=np.int64)
     size_ms = max((one.window_ms for one in late), default=0)
     return LateReport(
         pipeline=pipeline,
         table=table,
         watermark_ms=state.watermark_ms,
+        counted_now=int(np.searchsorted(delays, state.watermark_ms, side="left")),
         late=tuple(late),
         others={reason: number for reason, number in sorted(others.items()) if reason not in (LATE, LATE_IN_PART)},
         unread=others[LATE] + others[LATE_IN_PART],
         open_rows=None if windows is None else windows.open_rows,
         rebuilt_offsets=None if windows is None else windows.rebuilt_offsets,
-        longer=tuple(_longer(state.watermark_ms, every, size_ms, windows)),
+        longer=tuple(_longer(state.watermark_ms, delays, size_ms, windows)),
     )
 
 
@@ -185,13 +198,11 @@ def _percentiles(values: npt.NDArray[np.int64]) -> list[int]:
     return [int(one) for one in np.percentile(values, _PERCENTILES, method="inverted_cdf")]
 
 
-def _longer(
-    watermark_ms: int, every: npt.NDArray[np.int64], size_ms: int, windows: WindowsProgress | None
-) -> Iterable[LongerWatermark]:
+def _longer(watermark_ms: int, delays: Delays, size_ms: int, windows: WindowsProgress | None) -> Iterable[LongerWatermark]:
     """Yield the watermarks with which about half, nine in ten, 99 in a hundred, and all late records would have counted."""
-    if not len(every):
+    if not len(delays):
         return
-    for other_ms in sorted({rounded_up(watermark_ms + late_ms + 1) for late_ms in _percentiles(every)}):
+    for other_ms in sorted({rounded_up(delay_ms + 1) for delay_ms in _percentiles(delays) if delay_ms >= watermark_ms}):
         later_ms = other_ms - watermark_ms
         # A window is open for its length and the watermark's delay.
         factor = (other_ms + size_ms) / (watermark_ms + size_ms)
@@ -199,7 +210,7 @@ def _longer(
         if windows is not None:
             known["rebuilt_offsets"] = round(windows.rebuilt_offsets * factor)
             known["open_rows"] = None if windows.open_rows is None else round(windows.open_rows * factor)
-        counted = int(np.searchsorted(every, later_ms, side="left"))
+        counted = int(np.searchsorted(delays, other_ms, side="left"))
         yield LongerWatermark(watermark_ms=other_ms, counted=counted, later_ms=later_ms, **known)
 
 

@@ -14,7 +14,7 @@ from lakebound.spec.times import in_utc
 
 _TOLD = re.compile(
     r"(?:its window|(\d+) of its (\d+) windows, the first of them) "
-    r"from (.+ UTC) to (.+ UTC) was closed by the watermark (.+ UTC)"
+    r"from (.+ UTC) to (.+ UTC) was closed by the watermark (.+? UTC)(?:, which was (\d+) ms behind)?"
 )
 
 
@@ -28,6 +28,7 @@ class MissedWindow:
         watermark_ms: With which Spark ran the batch before: windows that end at or before it were closed.
         closed: How many windows of the record were closed.
         windows: How many windows the record has; more than one where windows slide.
+        delay_ms: The watermark's delay in the YAML at that time; None where the text does not name it.
     """
 
     start_ms: int
@@ -35,6 +36,7 @@ class MissedWindow:
     watermark_ms: int
     closed: int = 1
     windows: int = 1
+    delay_ms: int | None = None
 
     @property
     def reason(self) -> str:
@@ -49,7 +51,8 @@ class MissedWindow:
     def __str__(self) -> str:
         which = "its window" if self.windows == 1 else f"{self.closed} of its {self.windows} windows, the first of them"
         start, end, watermark = map(in_utc, (self.start_ms, self.end_ms, self.watermark_ms))
-        return f"{which} from {start} to {end} was closed by the watermark {watermark}"
+        behind = "" if self.delay_ms is None else f", which was {self.delay_ms} ms behind"
+        return f"{which} from {start} to {end} was closed by the watermark {watermark}{behind}"
 
 
 def read_missed(error: str | None) -> MissedWindow | None:
@@ -61,8 +64,9 @@ def read_missed(error: str | None) -> MissedWindow | None:
     told = _TOLD.fullmatch(error or "")
     if told is None:
         return None
-    start_ms, end_ms, watermark_ms = (_milliseconds(text) for text in told.groups()[2:])
-    return MissedWindow(start_ms, end_ms, watermark_ms, int(told[1] or 1), int(told[2] or 1))
+    start_ms, end_ms, watermark_ms = (_milliseconds(text) for text in told.groups()[2:5])
+    delay_ms = None if told[6] is None else int(told[6])
+    return MissedWindow(start_ms, end_ms, watermark_ms, int(told[1] or 1), int(told[2] or 1), delay_ms)
 
 
 def _milliseconds(text: str) -> int:

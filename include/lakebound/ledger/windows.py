@@ -14,11 +14,14 @@ from pydantic import Field
 
 from lakebound.errors import WindowsMismatchError
 from lakebound.frozen import FrozenRecord
+from lakebound.ledger.far_ahead import FarAhead, FarAheadRanges, since
 
 Ends = dict[int, int]
 """Per partition, the offset after the last one."""
 _MOST_TIMES = 256
 """At which windows close, of one partition."""
+_MOST_KEPT_TIMES = 256
+"""Of all partitions together, in an entry."""
 
 
 class WindowPosition(FrozenRecord):
@@ -30,6 +33,8 @@ class WindowPosition(FrozenRecord):
         newest_ms: The latest event time so far, in epoch milliseconds; None before the first record that has one.
         horizon: Oldest offset of each partition that a window may hold which is still open.
         open_until_ms: End of the newest window of each partition's records since the horizon; none where there are none.
+        open_from: Per partition, by a few times at which windows close, the first offset of the windows that close then.
+        far_ahead: Offsets since the horizon among which records were far ahead, by partition.
     """
 
     ends: Ends
@@ -37,6 +42,8 @@ class WindowPosition(FrozenRecord):
     newest_ms: int | None = None
     horizon: Ends = Field(default_factory=dict)
     open_until_ms: Ends = Field(default_factory=dict)
+    open_from: dict[int, dict[int, int]] = Field(default_factory=dict)
+    far_ahead: dict[int, tuple[FarAhead, ...]] = Field(default_factory=dict)
 
     @property
     def has_state(self) -> bool:
@@ -75,6 +82,8 @@ class WindowState(FrozenRecord):
         before: Where the stream stood before the batch; from there it is repeated in a table that lacks it.
         after: Where it stands with the batch.
         counts: Of the commit, in each table: who repeats the batch alone has not read the ones before it.
+        rows_id: Of the code that made the rows of the aggregation: it may change, and the windows go on.
+        rows_since_ms: Windows that end after it have rows that this code has made.
     """
 
     id: str
@@ -82,6 +91,8 @@ class WindowState(FrozenRecord):
     before: WindowPosition
     after: WindowPosition
     counts: WindowCounts = WindowCounts()
+    rows_id: str = ""
+    rows_since_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,7 @@ class WindowStart:
     Attributes:
         position: What is rebuilt first; nothing is landed by that.
         serial: How many batches every table has.
+        newest: What the newest entry says; None before the first.
         repeated: The batch that only some of the tables have, or the quarantine has alone: it is run again with exactly its
             ends and watermark; None where all stand at one batch.
     """
@@ -98,16 +110,38 @@ class WindowStart:
     position: WindowPosition
     serial: int
     repeated: WindowState | None = None
+    newest: WindowState | None = None
+
+    def rows_since_ms(self, rows_id: str) -> int | None:
+        """Return the end after which windows have rows of some code; None: all.
+
+        Args:
+            rows_id: Of the code.
+        """
+        if self.newest is None:
+            return None
+        return self.newest.rows_since_ms if self.newest.rows_id == rows_id else self.known.watermark_ms
+
+    @property
+    def known(self) -> WindowPosition:
+        """Up to where records are judged as they were before."""
+        return self.position if self.repeated is None else self.repeated.after
 
 
 def plan_windows(
-    pipeline: str, window_id: str, tables: Mapping[str, WindowState | None], quarantine: WindowState | None, marks: Ends
+    pipeline: str,
+    window_id: str,
+    rows_id: str,
+    tables: Mapping[str, WindowState | None],
+    quarantine: WindowState | None,
+    marks: Ends,
 ) -> WindowStart:
     """Return from where a stream with state goes on.
 
     Args:
         pipeline: Its name, for errors.
         window_id: Of the aggregation as the transform makes it now.
+        rows_id: Of the rows that it makes of them.
         tables: What the newest entry of each table says, by the table's id.
         quarantine: What that of the quarantine says, which is committed before the tables.
         marks: Next offset of each partition, by the tables' coverage; a start without state begins there.
@@ -122,21 +156,31 @@ def plan_windows(
     told = [*known.values(), *([] if quarantine is None else [quarantine])]
     newest = max(told, key=lambda state: (state.serial, len(state.after.ends)))
     if newest.id != window_id:
-        reads = "value, key, headers, null_values, max_ahead"
-        reason = f"the transform, or how records are read ({reads}), makes other windows ({window_id}) than those landed"
-        raise WindowsMismatchError(pipeline, f"{reason} ({newest.id})")
+        reason = (
+            f"the aggregation (transform, null_values or the schema of records) is another one ({window_id}) than that of the "
+            f"landed windows ({newest.id})"
+        )
+        raise WindowsMismatchError(pipeline, reason)
     serials = {name: 0 if state is None else state.serial for name, state in tables.items()}
+    ahead = next((name for name, state in known.items() if state.serial == newest.serial), "the quarantine table")
     for name, serial in serials.items():
         if serial < newest.serial - 1:
-            raise WindowsMismatchError(pipeline, f"table {name} has {serial} batches of windows, and another {newest.serial}")
+            reason = f"table {name} has {serial} batches of windows, and {ahead} has {newest.serial}"
+            raise WindowsMismatchError(pipeline, reason)
     if any(state.serial == newest.serial and not is_same_batch(state, newest) for state in told):
-        raise WindowsMismatchError(pipeline, f"the tables say different things of batch {newest.serial}")
+        raise WindowsMismatchError(pipeline, f"the ledgers of the tables describe batch {newest.serial} differently")
     if all(serial == newest.serial for serial in serials.values()):
         if any(marks.get(partition, end) != end for partition, end in newest.after.ends.items()):
-            reason = "the high-water marks are not where the last batch ended: a person has moved them"
+            reason = "the next offsets of the tables are not where the last batch of windows ended"
             raise WindowsMismatchError(pipeline, reason)
-        return WindowStart(newest.after, newest.serial)
-    return WindowStart(newest.before, newest.serial - 1, newest)
+        return WindowStart(newest.after, newest.serial, newest=newest)
+    if newest.rows_id not in ("", rows_id) and any(serial == newest.serial for serial in serials.values()):
+        reason = (
+            f"the code was changed while batch {newest.serial} was landed in part: the tables would get different rows of it; "
+            f"put the code back, let the stream land the batch, then change the code"
+        )
+        raise WindowsMismatchError(pipeline, reason)
+    return WindowStart(newest.before, newest.serial - 1, newest, newest)
 
 
 def is_same_batch(one: WindowState, other: WindowState) -> bool:
@@ -176,7 +220,7 @@ def start_with(windows: WindowStart, earliest: Ends) -> WindowStart:
     if state is not None:
         known = {name: with_new_partitions(getattr(state, name), earliest) for name in ("before", "after")}
         state = state.model_copy(update=known)
-    return WindowStart(with_new_partitions(windows.position, earliest), windows.serial, state)
+    return WindowStart(with_new_partitions(windows.position, earliest), windows.serial, state, windows.newest)
 
 
 def gone_before(position: WindowPosition, earliest: Ends) -> dict[int, tuple[int, int]]:
@@ -215,8 +259,10 @@ class OpenRanges:
         Args:
             position: After the last landed batch.
         """
-        horizon, until = position.horizon, position.open_until_ms
-        self._starts: dict[int, dict[int, int]] = {p: {until[p]: horizon[p]} for p in horizon if p in until}
+        horizon, until, known = position.horizon, position.open_until_ms, position.open_from
+        self._starts: dict[int, dict[int, int]] = {
+            partition: dict(known.get(partition) or {until_ms: horizon[partition]}) for partition, until_ms in until.items()
+        }
 
     def read(self, ranges: Mapping[int, ReadRange]) -> None:
         """Add what a batch has read."""
@@ -224,7 +270,7 @@ class OpenRanges:
             starts = self._starts.setdefault(partition, {})
             starts[one.open_until_ms] = min(one.start, starts.get(one.open_until_ms, one.start))
             if len(starts) > _MOST_TIMES:
-                self._starts[partition] = _coarser(starts)
+                self._starts[partition] = _coarser(starts, _MOST_TIMES // 4)
 
     def close(self, watermark_ms: int) -> None:
         """Forget the offsets whose windows are all closed.
@@ -235,27 +281,42 @@ class OpenRanges:
         left = {p: {at: start for at, start in starts.items() if at > watermark_ms} for p, starts in self._starts.items()}
         self._starts = {p: starts for p, starts in left.items() if starts}
 
-    def position(self, ends: Ends, watermark_ms: int, newest_ms: int | None) -> WindowPosition:
+    def position(
+        self, ends: Ends, watermark_ms: int, newest_ms: int | None, far_ahead: FarAheadRanges | None = None
+    ) -> WindowPosition:
         """Return where the stream stands.
 
         Args:
             ends: Offset after the last one read, by partition.
             watermark_ms: With which the newest batch was run.
             newest_ms: The latest event time so far.
+            far_ahead: Ranges in which records were far ahead.
         """
+        parts = max(2, min(8, _MOST_KEPT_TIMES // max(len(self._starts), 1)))
         horizon = {p: min(self._starts.get(p, {}).values(), default=end) for p, end in ends.items()}
-        until = {p: max(starts) for p, starts in self._starts.items()}
-        return WindowPosition(ends=ends, watermark_ms=watermark_ms, newest_ms=newest_ms, horizon=horizon, open_until_ms=until)
+        return WindowPosition(
+            ends=ends,
+            watermark_ms=watermark_ms,
+            newest_ms=newest_ms,
+            horizon=horizon,
+            open_until_ms={p: max(starts) for p, starts in self._starts.items()},
+            open_from={p: _coarser(starts, parts) if len(starts) > parts else starts for p, starts in self._starts.items()},
+            far_ahead=since(far_ahead or {}, horizon),
+        )
 
 
-def _coarser(starts: Mapping[int, int]) -> dict[int, int]:
+def _coarser(starts: Mapping[int, int], parts: int) -> dict[int, int]:
     """Return fewer times, each a little later than those for which it stands.
 
     They lie on a grid whose step is a power of two: a time that is on it already stays, however often this is done, so that
     each closes late by a small part of the span and not ever later.
+
+    Args:
+        starts: First offset by the time at which its windows close.
+        parts: About how many times are left.
     """
     last = max(starts)
-    step = 1 << max((last - min(starts)) // (_MOST_TIMES // 4), 1).bit_length()
+    step = 1 << max((last - min(starts)) // parts, 1).bit_length()
     found: dict[int, int] = {}
     for until, start in starts.items():
         at = min(-(-until // step) * step, last)

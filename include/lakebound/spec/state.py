@@ -35,6 +35,7 @@ _INSTEAD = {
     "accept_loss": "windows that are open held the records: land the topic into new tables with another pipeline",
     "new_incarnation": "windows that are open are of the topic before: land the topic into new tables with another pipeline",
 }
+_MOST_AHEAD = "1h"
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -50,10 +51,11 @@ class StateSpec(Frozen):
         "whose event time is this much after the window's end. A record that comes later goes to quarantine with the reason "
         "late."
     )
-    max_ahead: str = Field(
-        default="1h",
-        description="How far the event time of a record may be ahead of Kafka's time of it. A record that is further ahead "
-        "goes to quarantine with the reason far_ahead, because it would close every window before its time.",
+    max_ahead: str | None = Field(
+        default=None,
+        description="How far the event time of a record may be ahead of Kafka's time of it, and of the machine's clock (by a "
+        "minute more, and up to as much again). A record that is further ahead goes to quarantine with the reason far_ahead, "
+        "because it would close every window before its time. Default: half of watermark, at most 1h.",
     )
 
     @field_validator("event_time")
@@ -65,8 +67,8 @@ class StateSpec(Frozen):
 
     @field_validator("watermark", "max_ahead")
     @classmethod
-    def _time(cls, text: str) -> str:
-        if not _TIME.fullmatch(text):
+    def _time(cls, text: str | None) -> str | None:
+        if text is not None and not _TIME.fullmatch(text):
             raise ValueError(f"{text!r} is not a time such as 30s, 10m or 2h")
         return text
 
@@ -78,7 +80,14 @@ class StateSpec(Frozen):
     @property
     def max_ahead_ms(self) -> int:
         """How far ahead an event time may be, in milliseconds."""
+        if self.max_ahead is None:
+            return min(_milliseconds(_MOST_AHEAD), self.watermark_ms // 2)
         return _milliseconds(self.max_ahead)
+
+    @property
+    def max_ahead_text(self) -> str:
+        """How far ahead an event time may be, for messages."""
+        return self.max_ahead or f"{self.max_ahead_ms / 1000:g} s"
 
 
 def check_stateless(spec: PipelineSpec, action: str) -> None:
@@ -114,8 +123,8 @@ def compacted_source_problem(topic: str) -> str:
         topic: The pipeline's.
     """
     return (
-        f"topic {topic} is compacted (cleanup.policy): Kafka deletes records that open windows hold, so that a start would "
-        f"rebuild them with other rows; set cleanup.policy=delete, or send the records to a topic of their own"
+        f"topic {topic} is compacted (cleanup.policy): Kafka deletes records that belong to open windows, so a start "
+        f"would rebuild these windows wrongly; set cleanup.policy=delete, or send the records to a topic of their own"
     )
 
 

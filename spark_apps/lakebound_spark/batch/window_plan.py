@@ -136,6 +136,11 @@ def _of_aggregates(expression: Any) -> Iterator[str]:
                 f"uses {function.prettyName()}, whose result may depend on the order of the records, so that a rebuild could "
                 f"differ; use count, sum, min, max or avg"
             )
+        elif name in ("Min", "Max") and "collate" in function.dataType().catalogString():
+            yield (
+                f"uses {function.prettyName()} of a text with a collation: which of its spellings a row has depends on the "
+                f"order; use lower() or upper()"
+            )
         elif name in ("Sum", "Average"):
             has_mode = function.evalContext() if name == "Sum" else function
             if has_mode.evalMode().toString() == "TRY":
@@ -214,14 +219,12 @@ def window_id(spec: PipelineSpec, output: DataFrame) -> str:
         output: What its function made of records under ``SOURCE_ALIAS``.
     """
     aggregate = _aggregate_of(output)
-    plan = re.sub(r"#\d+L?|-T\d+ms", "", aggregate.treeString(True, False, 100_000, False, False))
     state = spec.state
     assert state is not None
     body = [
-        plan,
+        *_text_of(aggregate),
         [(one.name(), one.dataType().catalogString()) for one in items_of(aggregate.child().output())],
         state.event_time,
-        state.max_ahead_ms,
         # Without defaults: a field that a later version adds makes no other aggregation.
         spec.value.model_dump(mode="json", exclude_defaults=True),
         None if spec.key is None else spec.key.model_dump(mode="json", exclude_defaults=True),
@@ -229,6 +232,38 @@ def window_id(spec: PipelineSpec, output: DataFrame) -> str:
         spec.null_values,
     ]
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def rows_id(output: DataFrame, source: str) -> str:
+    """Return what tells apart plans that make other rows of the same windows, as far as a plan says it.
+
+    Args:
+        output: What the function made of records under ``SOURCE_ALIAS``.
+        source: Of the code; it counts where the plan calls Python, whose body no plan shows.
+    """
+    plan = output._jdf.queryExecution().analyzed()
+    calls_python = plan.containsPattern(spark_objects(output.sparkSession._jvm).tree_patterns.PYTHON_UDF())
+    return hashlib.sha256(json.dumps([*_text_of(plan), source if calls_python else ""]).encode()).hexdigest()[:16]
+
+
+def _text_of(plan: Any) -> list[str]:
+    """Return a plan without the numbers that each planning gives anew, and its literals: a text may look like a number."""
+    text = re.sub(r"#\d+L?|-T\d+ms", "", plan.treeString(True, False, 100_000, False, False))
+    return [text, *_literals(plan)]
+
+
+def _literals(plan: Any) -> Iterator[str]:
+    for one in items_of(plan.expressions()):
+        yield from _literals_in(one)
+    for child in items_of(plan.children()):
+        yield from _literals(child)
+
+
+def _literals_in(expression: Any) -> Iterator[str]:
+    if expression.nodeName() == "Literal" and "#" in (text := expression.sql()):
+        yield text
+    for child in items_of(expression.children()):
+        yield from _literals_in(child)
 
 
 def empty_stream(session: SparkSession, columns: StructType, spec: PipelineSpec) -> DataFrame:

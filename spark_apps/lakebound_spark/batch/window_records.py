@@ -16,18 +16,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakebound.formats.reasons import BEFORE_1970, FAR_AHEAD, NO_EVENT_TIME
+from lakebound.formats.reasons import FAR_AHEAD
 from lakebound.landing.missed_window import MissedWindow
 from lakebound.ledger.windows import ReadRange
 from lakebound.spec.pipeline import KAFKA_COLUMN, PipelineSpec
 from lakebound_spark.batch.decode import PROBLEM, Decoder, good_columns, is_bad, is_skipped
+from lakebound_spark.batch.event_times import OWN, AheadRule, with_event_times
 from lakebound_spark.batch.lanes import collect
 from lakebound_spark.batch.row_writer import KEY_FIELDS
 from lakebound_spark.batch.transform import Transform
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
 from lakebound_spark.batch.window_plan import UP, WINDOW, end_ms_of, windows_of
-
-_OWN = "own_problem"
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ class WindowRecords:
         skipped: Tombstones that give no row.
         filtered: Records that come to no window.
         ranges: Per partition, from where on its records matter, and until when.
+        far_ahead: Partitions in which records were far ahead.
         timestamps_ms: Kafka's earliest and latest.
     """
 
@@ -52,6 +52,7 @@ class WindowRecords:
     skipped: int
     filtered: int
     ranges: Mapping[int, ReadRange]
+    far_ahead: frozenset[int]
     timestamps_ms: tuple[int, int] | None
 
     @property
@@ -65,37 +66,8 @@ class WindowRecords:
         return self.bad + int(self.refused.num_rows)
 
 
-def with_event_times(decoded: DataFrame, spec: PipelineSpec) -> DataFrame:
-    """Return decoded records where those have a problem, too, whose event time would spoil the watermark.
-
-    Args:
-        decoded: As ``Decoder.decode`` returns them.
-        spec: The pipeline.
-    """
-    state = spec.state
-    assert state is not None
-    event, sent = F.col("_parsed").getField(state.event_time), F.col(f"{KAFKA_COLUMN}.timestamp")
-    limit_us = F.unix_micros(sent) + F.lit(state.max_ahead_ms * 1000)
-    ahead = F.concat(
-        F.lit(f"{FAR_AHEAD}\t{state.event_time} is "),
-        F.date_format(event, "yyyy-MM-dd HH:mm:ss"),
-        F.lit(" UTC, more than "),
-        F.lit(state.max_ahead),
-        F.lit(" after Kafka's time of the record, which is "),
-        F.coalesce(F.date_format(sent, "yyyy-MM-dd HH:mm:ss"), F.lit("not known")),
-    )
-    own = (
-        F.when(F.col(PROBLEM).isNotNull(), F.lit(None))
-        .when(event.isNull(), F.lit(f"{NO_EVENT_TIME}\t{state.event_time} is null, so the record belongs to no window"))
-        # Spark's watermark begins there; whether it drops an earlier record depends on how the batches were cut.
-        .when(F.unix_micros(event) < 0, F.lit(f"{BEFORE_1970}\t{state.event_time} is before 1970, where the watermark begins"))
-        .when(sent.isNull() | (F.unix_micros(event) > limit_us), ahead)
-    )
-    return decoded.withColumn(_OWN, own).withColumn(PROBLEM, F.coalesce(F.col(PROBLEM), F.col(_OWN)))
-
-
 def judge_records(
-    records: DataFrame, spec: PipelineSpec, decoder: Decoder, function: Transform, watermark_ms: int
+    records: DataFrame, spec: PipelineSpec, decoder: Decoder, function: Transform, watermark_ms: int, rule: AheadRule
 ) -> WindowRecords:
     """Return what a batch has read.
 
@@ -105,15 +77,17 @@ def judge_records(
         decoder: Of the records.
         function: The pipeline's transform.
         watermark_ms: With which Spark ran the batch before.
+        rule: Which records are far ahead.
     """
-    decoded = with_event_times(decoder.decode(records), spec).persist()
+    decoded = with_event_times(decoder.decode(records), spec, rule).persist()
     try:
         seen = _seen(decoded, spec)
         rows = function(good_columns(decoded).alias(SOURCE_ALIAS))
         windows = _of_each_record(windows_of(rows), watermark_ms)
     finally:
         decoded.unpersist()
-    return _judged(seen, windows, watermark_ms)
+    assert spec.state is not None
+    return _judged(seen, windows, watermark_ms, spec.state.watermark_ms)
 
 
 def _seen(decoded: DataFrame, spec: PipelineSpec) -> pa.Table:
@@ -122,8 +96,8 @@ def _seen(decoded: DataFrame, spec: PipelineSpec) -> pa.Table:
     place = [F.col(f"{KAFKA_COLUMN}.{name}").alias(name) for name in KEY_FIELDS]
     found = decoded.select(
         *place,
-        F.col(_OWN).alias("problem"),
-        (is_bad() & F.col(_OWN).isNull()).alias("bad"),
+        F.col(OWN).alias("problem"),
+        (is_bad() & F.col(OWN).isNull()).alias("bad"),
         is_skipped().alias("skipped"),
         F.when(F.col(PROBLEM).isNull(), F.unix_millis(event)).alias("event_ms"),
         F.unix_millis(F.col(f"{KAFKA_COLUMN}.timestamp")).alias("sent_ms"),
@@ -148,17 +122,18 @@ def _of_each_record(windows: DataFrame, watermark_ms: int) -> pa.Table:
     return collect(found)
 
 
-def _judged(seen: pa.Table, windows: pa.Table, watermark_ms: int) -> WindowRecords:
+def _judged(seen: pa.Table, windows: pa.Table, watermark_ms: int, delay_ms: int) -> WindowRecords:
     refused = seen.filter(seen["problem"].is_valid()).select([*KEY_FIELDS, "problem"])
     late = windows.filter(pc.greater(windows["closed"], 0))
     in_part = late.filter(pc.less(late["closed"], late["windows"])).num_rows
-    told = [_late(row, watermark_ms) for row in late.to_pylist()]
+    told = [_late(row, watermark_ms, delay_ms) for row in late.to_pylist()]
     refused = pa.concat_tables(
         [refused, late.select([*KEY_FIELDS]).append_column("problem", pa.array(told, pa.string())).cast(refused.schema)]
     ).combine_chunks()
     bad, skipped = (int(pc.sum(seen[name]).as_py() or 0) for name in ("bad", "skipped"))
     good = seen.num_rows - bad - skipped - seen["problem"].is_valid().to_numpy().sum()
     sent = seen["sent_ms"].drop_null()
+    ahead = seen.filter(pc.starts_with(seen["problem"], f"{FAR_AHEAD}\t"))
     return WindowRecords(
         read=seen.num_rows,
         bad=bad,
@@ -167,6 +142,7 @@ def _judged(seen: pa.Table, windows: pa.Table, watermark_ms: int) -> WindowRecor
         skipped=skipped,
         filtered=skipped + int(good) - windows.num_rows,
         ranges=_ranges(seen, windows),
+        far_ahead=frozenset(ahead["partition"].to_pylist()),
         timestamps_ms=(pc.min(sent).as_py(), pc.max(sent).as_py()) if len(sent) else None,
     )
 
@@ -189,6 +165,6 @@ def _by_partition(partitions: pa.ChunkedArray, values: pa.ChunkedArray, reduce: 
     return {int(one): int(reduce(numbers[of_each == one])) for one in np.unique(of_each)}
 
 
-def _late(row: Mapping[str, Any], watermark_ms: int) -> str:
-    missed = MissedWindow(row["start_ms"], row["first_end_ms"], watermark_ms, row["closed"], row["windows"])
+def _late(row: Mapping[str, Any], watermark_ms: int, delay_ms: int) -> str:
+    missed = MissedWindow(row["start_ms"], row["first_end_ms"], watermark_ms, row["closed"], row["windows"], delay_ms)
     return f"{missed.reason}\t{missed}"

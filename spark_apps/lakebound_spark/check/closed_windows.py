@@ -21,6 +21,7 @@ from lakebound.ledger.entry import Entry
 from lakebound.ledger.topics import TopicFacts
 from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.spec.table import TableSpec
+from lakebound.spec.times import in_utc
 from lakebound.tables.contents import Selection, contents_of
 from lakebound.tables.places import Places
 from lakebound.tables.table import open_table
@@ -73,13 +74,16 @@ class WindowRows:
             raise NotComparedError("it has landed no window yet")
         return entry
 
-    def read(self, after_ms: int | None) -> Iterator[pa.Table]:
-        """Yield the rows of windows that end after a time, as far as a column says it."""
+    def read(self, after_ms: int | None, until_ms: int | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of windows that end after a time, and until another one, as far as a column says it."""
         for batch in contents_of(self.spec, self.places).rows(Selection(("ordinal",), self.schema.names)):
             rows = self.fitted(pa.Table.from_batches([batch]))
-            if after_ms is not None and self.column is not None:
+            if self.column is not None and (after_ms, until_ms) != (None, None):
                 end_us = pc.struct_field(rows[self.column].combine_chunks(), "end").cast(pa.int64())
-                rows = rows.filter(pc.greater(end_us, after_ms * 1000))
+                rows = rows.filter(pc.greater(end_us, (after_ms or 0) * 1000))
+                if until_ms is not None:
+                    end_us = pc.struct_field(rows[self.column].combine_chunks(), "end").cast(pa.int64())
+                    rows = rows.filter(pc.less_equal(end_us, until_ms * 1000))
             yield rows
 
     def fitted(self, rows: pa.Table) -> pa.Table:
@@ -124,14 +128,19 @@ class _Comparison:
         return compared(rows, which, made, landed)
 
     def _read(self, rows: WindowRows) -> tuple[int, ClosedWindows, Digests]:
-        """Read the ledger and the rows of one version: a stream may commit in between."""
+        """Read the ledger and the rows of one version: a stream may commit in between.
+
+        What it commits then are rows of windows that end later. So where a column says when a window ends, the second reading
+        takes the rows of the windows that were closed when it began.
+        """
         [topic] = self._run.spec.topics
-        for _ in range(_READINGS):
+        for reading in range(_READINGS):
             entry = rows.newest(topic)
             which = self._which(rows, entry)
-            landed = digests(rows.read(which.after_ms))
+            by_column = reading > 0 and rows.column is not None
+            landed = digests(rows.read(which.after_ms, which.until_ms if by_column else None))
             assert entry.windows is not None
-            if rows.newest(topic).windows == entry.windows:
+            if by_column or rows.newest(topic).windows == entry.windows:
                 return entry.windows.serial, which, landed
         raise NotComparedError("its stream commits all the time; hold the pipeline for the proof")
 
@@ -145,13 +154,18 @@ class _Comparison:
         assert state is not None
         if state.id != self._planned.window_id:
             raise NotComparedError(
-                "the aggregation on disk (transform, max_ahead, null_values or how records are read) did not make the rows"
+                "the aggregation on disk (transform, null_values or the schema of records) is not the one that made the rows"
             )
+        if state.rows_id != self._planned.rows_id(self._run.source.hash):
+            raise NotComparedError("the code on disk has landed no windows yet: the rows are those of the code before it")
         first = {partition: intervals[0][0] for partition, intervals in covered.partitions.items() if intervals}
         told = (found.entry.windows for found in open_table(rows.spec, rows.places).entries())
         which = closed_windows(first, [state, *(one for one in told if one is not None)], self._facts.earliest)
         if which is None:
-            raise NotComparedError("Kafka has deleted records of each closed window")
+            reason = "Kafka no longer has all records of any closed window"
+            if state.rows_since_ms is not None:
+                reason += f" that ends after {in_utc(state.rows_since_ms)}, from when on the code on disk makes the rows"
+            raise NotComparedError(reason)
         return which
 
     def _computed(self, serial: int, which: ClosedWindows) -> pa.Table:
@@ -174,14 +188,14 @@ def compared(rows: WindowRows, which: ClosedWindows, made: pa.Table, landed: Dig
     """
     computed = digests([rows.fitted(made)])
     one_way = which.after_ms is not None and rows.column is None
-    missing, strange = computed - landed, Digests() if one_way else landed - computed
-    examples = [f"missing {text}" for text in _texts([rows.fitted(made)], missing)]
-    examples += [f"found {text}" for text in _texts(rows.read(which.after_ms), strange)]
+    missing, surplus = computed - landed, Digests() if one_way else landed - computed
+    examples = [f"missing from the table: {text}" for text in _texts([rows.fitted(made)], missing)]
+    examples += [f"only in the table: {text}" for text in _texts(rows.read(which.after_ms), surplus)]
     return ComparedWindows(
         rows=landed.total(),
         computed=computed.total(),
         missing=missing.total(),
-        strange=strange.total(),
+        surplus=surplus.total(),
         examples=tuple(examples),
         after_ms=which.after_ms,
         until_ms=which.until_ms,
@@ -214,4 +228,6 @@ def _rows_of(part: pa.Table) -> Iterator[tuple[object, ...]]:
 
 
 def _digest(row: tuple[object, ...]) -> bytes:
+    # Which of 0.0 and -0.0 an aggregate keeps depends on the order of the records: they are equal.
+    row = tuple(value + 0.0 if type(value) is float else value for value in row)
     return hashlib.blake2b(repr(row).encode(errors="backslashreplace"), digest_size=16).digest()

@@ -19,9 +19,9 @@ from lakebound.spec.pipeline import KAFKA_COLUMN
 from lakebound.tables.contents import Selection, contents_of
 from lakebound.tables.table import open_table
 from lakebound_spark.batch.decode import good_columns
+from lakebound_spark.batch.event_times import with_event_times
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
 from lakebound_spark.batch.window_plan import end_ms_of, of_some_rows
-from lakebound_spark.batch.window_records import with_event_times
 from lakebound_spark.landing.assembly import Assembly
 from lakebound_spark.stream.source import read_range
 
@@ -71,7 +71,8 @@ def closed_rows(assembly: Assembly, which: ClosedWindows, missed: pa.Table) -> p
     [topic] = spec.topics
     read = {partition for partition, begin in which.begins.items() if begin < which.ends[partition]}
     bounds = ({topic: {partition: bound[partition] for partition in read}} for bound in (which.begins, which.ends))
-    decoded = with_event_times(assembly.decoder.decode(read_range(session, spec, *bounds)), spec)
+    # Which records were far ahead the quarantine says: the clock was another one.
+    decoded = with_event_times(assembly.decoder.decode(read_range(session, spec, *bounds)), spec, None)
     late = F.broadcast(session.createDataFrame(missed))
 
     def chosen(rows: DataFrame, window: Column) -> DataFrame:

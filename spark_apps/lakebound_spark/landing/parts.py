@@ -34,7 +34,7 @@ from lakebound_spark.batch.transform import (
     planned_windows,
 )
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS, may_multiply
-from lakebound_spark.batch.window_plan import window_id
+from lakebound_spark.batch.window_plan import rows_id, window_id
 
 
 class ReferenceData(Protocol):
@@ -154,7 +154,19 @@ class SessionParts:
     @cached_property
     def window_id(self) -> str:
         """What tells the aggregation of a pipeline with state from another one."""
-        return window_id(self.spec, self.function(planned_input(self.session, self.spec).alias(SOURCE_ALIAS)))
+        return window_id(self.spec, self._planned_rows)
+
+    def rows_id(self, source: str) -> str:
+        """Return what tells apart transforms that make other rows of the same windows.
+
+        Args:
+            source: Hash of the code.
+        """
+        return rows_id(self._planned_rows, source)
+
+    @cached_property
+    def _planned_rows(self) -> DataFrame:
+        return self.function(planned_input(self.session, self.spec).alias(SOURCE_ALIAS))
 
     def table_schemas(self) -> dict[str, pa.Schema]:
         """Return the columns of each table, by its id.

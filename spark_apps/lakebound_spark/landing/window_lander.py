@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from lakebound import faults
 from lakebound.errors import WindowRowsError, WindowsMismatchError, WindowValueError
 from lakebound.ledger.entry import Offsets, count, missing
+from lakebound.ledger.far_ahead import FarAhead, FarAheadRanges, limit_ms, with_batch
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.windows import (
     Ends,
@@ -32,6 +33,7 @@ from lakebound.ledger.windows import (
     latest_of,
 )
 from lakebound_spark.batch.bad_reasons import reasons_of
+from lakebound_spark.batch.event_times import AheadRule
 from lakebound_spark.batch.lanes import PLAIN, ResultTooLargeError, collect
 from lakebound_spark.batch.quarantine import quarantine_columns
 from lakebound_spark.batch.raised import raised_on_values
@@ -57,6 +59,7 @@ class WindowBatch:
         records: Kafka's columns of its offsets; not looked at where it has none.
         ends: Offset after the last one, by partition.
         watermark_ms: With which it is run.
+        planned_ms: When Spark has planned it.
         newest_ms: Returns the latest event time that Spark has seen in it, once its rows were evaluated; None without any.
     """
 
@@ -65,6 +68,7 @@ class WindowBatch:
     records: Records
     ends: Ends
     watermark_ms: int
+    planned_ms: int
     newest_ms: Callable[[], int | None]
 
 
@@ -72,7 +76,13 @@ class WindowLander:
     """Lands the batches of one query. Used by one thread at a time; commits to different tables run side by side."""
 
     def __init__(
-        self, assembly: Assembly, targets: Sequence[Target], quarantine: Target, writer: Writer, window_id: str
+        self,
+        assembly: Assembly,
+        targets: Sequence[Target],
+        quarantine: Target,
+        writer: Writer,
+        window_id: str,
+        rows_id: str,
     ) -> None:
         """Land nothing yet.
 
@@ -82,6 +92,7 @@ class WindowLander:
             quarantine: The quarantine table.
             writer: What all commits have in common.
             window_id: Of the aggregation.
+            rows_id: Of the rows that are made of it.
         """
         self._assembly = assembly
         self._spec = assembly.spec
@@ -89,12 +100,14 @@ class WindowLander:
         self._quarantine = quarantine
         self._writer = writer
         self.window_id = window_id
+        self.rows_id = rows_id
+        self._rows_since_ms: int | None = None
         self._pool = ThreadPoolExecutor(max_workers=len(targets), thread_name_prefix="commit")
         self._start: NextOffsets = {}
         self._repeated: WindowState | None = None
         self._serial = 0
         self._before = self._after = WindowPosition(ends={})
-        self._ranges = OpenRanges(self._after)
+        self._ranges, self._known = OpenRanges(self._after), self._after
         self._in_doubt = False
 
     def begin(self, windows: WindowStart, start: NextOffsets) -> None:
@@ -106,7 +119,8 @@ class WindowLander:
         """
         self._start, self._repeated, self._serial = start, windows.repeated, windows.serial
         self._before = self._after = windows.position
-        self._ranges = OpenRanges(windows.position)
+        self._rows_since_ms = windows.rows_since_ms(self.rows_id)
+        self._ranges, self._known = OpenRanges(windows.position), windows.known
         self._in_doubt = False
 
     @property
@@ -181,7 +195,7 @@ class WindowLander:
             with self._within_the_driver("they"), self._naming_values(batch):
                 rows = collect(batch.rows)
         if not how.check.holds(rows):
-            raise WindowRowsError(self._spec.pipeline, "a value is none that a table takes, such as a date after the year 9999")
+            raise WindowRowsError(self._spec.pipeline, "a value that no table can store, such as a date after the year 9999")
         with report.timed("driver_lane"):
             tables = [target.table for target in self._lacking(self._serial + 1)]
             return write_rows(rows, tables, tag, multiplies=False, left_out=how.left_out)
@@ -191,9 +205,10 @@ class WindowLander:
             return None
         with report.timed("records"):
             planned = self._assembly.planned
+            rule = AheadRule(batch.planned_ms, self._known.ends, self._known.far_ahead)
             with self._within_the_driver("what is known of each of its records"), self._naming_values(batch):
                 return judge_records(
-                    batch.records.frame, self._spec, self._assembly.decoder, planned.function, self._after.watermark_ms
+                    batch.records.frame, self._spec, self._assembly.decoder, planned.function, self._after.watermark_ms, rule
                 )
 
     @contextmanager
@@ -229,7 +244,20 @@ class WindowLander:
             self._ranges.read(read.ranges)
         self._ranges.close(batch.watermark_ms)
         newest = latest_of((self._after.newest_ms, batch.newest_ms()))
-        return self._ranges.position(dict(batch.ends), batch.watermark_ms, newest)
+        return self._ranges.position(dict(batch.ends), batch.watermark_ms, newest, self._far_ahead(batch, read))
+
+    def _far_ahead(self, batch: WindowBatch, read: WindowRecords | None) -> FarAheadRanges:
+        if self._repeated is not None:
+            return self._repeated.after.far_ahead
+        assert self._spec.state is not None
+        begin, ahead_ms = self._after.ends, self._spec.state.max_ahead_ms
+        limit = limit_ms(batch.planned_ms, ahead_ms)
+        ranges = {
+            partition: FarAhead(start=begin.get(partition, 0), end=end, limit_ms=limit, max_ahead_ms=ahead_ms)
+            for partition, end in batch.ends.items()
+            if end > begin.get(partition, 0)
+        }
+        return with_batch(self._after.far_ahead, ranges, frozenset() if read is None else read.far_ahead)
 
     def _next_state(self, counts: Counts) -> WindowState:
         """Return what the next commits say; until all of them have succeeded, the tables may be one batch apart."""
@@ -237,7 +265,15 @@ class WindowLander:
         self._serial += 1
         own = counts.plus(self._targets[0].pending_counts)
         known = WindowCounts(read=own.read, filtered=own.filtered, landed=own.landed, quarantined=own.quarantined)
-        return WindowState(id=self.window_id, serial=self._serial, before=self._before, after=self._after, counts=known)
+        return WindowState(
+            id=self.window_id,
+            serial=self._serial,
+            before=self._before,
+            after=self._after,
+            counts=known,
+            rows_id=self.rows_id,
+            rows_since_ms=self._rows_since_ms,
+        )
 
     def _lacking(self, serial: int) -> list[Target]:
         """Return the tables that do not have the batch yet."""

@@ -230,7 +230,8 @@ def _lander(
     opening: Opening, assembly: Assembly, targets: Sequence[Target], quarantine: Target, writer: Writer
 ) -> BatchLander | WindowLander:
     if assembly.spec.state is not None:
-        return WindowLander(assembly, targets, quarantine, writer, assembly.planned.window_id)
+        planned = assembly.planned
+        return WindowLander(assembly, targets, quarantine, writer, planned.window_id, planned.rows_id(writer.source.hash))
     direct = assembly.direct_lane()
     return make_lander(assembly, targets, quarantine, writer, opening.run.places, direct=direct, samples=opening.samples)
 

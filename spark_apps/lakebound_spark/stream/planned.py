@@ -57,6 +57,11 @@ def planned_watermark_ms(query: StreamingQuery) -> int:
     return int(_context(query).offsetSeqMetadata().batchWatermarkMs())
 
 
+def planned_at_ms(query: StreamingQuery) -> int:
+    """Return when Spark has planned the batch that is running, in epoch milliseconds: what now is in its plan."""
+    return int(_context(query).offsetSeqMetadata().batchTimestampMs())
+
+
 def newest_event_ms(query: StreamingQuery) -> int | None:
     """Return the latest event time that Spark has seen in the batch that is running, by which it moves its watermark.
 

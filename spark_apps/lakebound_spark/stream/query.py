@@ -161,11 +161,19 @@ class LandingStream:
                 raise NewSchemasError("value", ())
             self._told.show_missing_schemas(schemas.away if self._held else None)
             with self._batch_lock:
-                self._opened.lander.flush(self._run.spec.limits.idle_entry_seconds)
+                self._flush_when_idle()
                 self._told.show_recent()
             if time.monotonic() > next_care:
                 self._keep_cheap()
                 next_care = time.monotonic() + _KEEP_CHEAP_SECONDS
+
+    def _flush_when_idle(self) -> None:
+        try:
+            self._opened.lander.flush(self._run.spec.limits.idle_entry_seconds)
+        except Exception:
+            # A batch may wait for the lock: it must not land behind a commit that failed.
+            self._ending.set()
+            raise
 
     def _end(self, query: StreamingQuery) -> None:
         """Let the batch in flight end, land what is pending, then stop Spark's query."""

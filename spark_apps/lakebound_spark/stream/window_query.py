@@ -29,13 +29,13 @@ from lakebound.ledger.windows import (
 from lakebound.spec.state import compacted_source_problem
 from lakebound.spec.times import in_utc
 from lakebound_spark.batch.decode import good_columns
+from lakebound_spark.batch.event_times import AheadRule, with_event_times
 from lakebound_spark.batch.records import Records
 from lakebound_spark.batch.transform_plan import SOURCE_ALIAS
 from lakebound_spark.batch.window_plan import with_watermark
-from lakebound_spark.batch.window_records import with_event_times
 from lakebound_spark.landing.trimming import range_between
 from lakebound_spark.landing.window_lander import WindowBatch, WindowLander
-from lakebound_spark.stream.planned import newest_event_ms, planned_ends, planned_watermark_ms
+from lakebound_spark.stream.planned import newest_event_ms, planned_at_ms, planned_ends, planned_watermark_ms
 from lakebound_spark.stream.query import QUERY_SECONDS, LandingStream
 from lakebound_spark.stream.seeded_checkpoint import next_watermark_ms, seed_batch
 from lakebound_spark.stream.source import read_offsets, read_stream
@@ -74,19 +74,20 @@ class WindowStream(LandingStream):
         earliest = dict(facts.earliest)
         if self._facts.written_settings([topic])[topic].is_compacted:
             raise WindowsCompactedError(spec.pipeline, compacted_source_problem(topic))
-        told = plan_windows(spec.pipeline, lander.window_id, states, None if quarantine is None else quarantine.windows, marks)
+        refused = None if quarantine is None else quarantine.windows
+        told = plan_windows(spec.pipeline, lander.window_id, lander.rows_id, states, refused, marks)
         self._check_reached(told.position, earliest)
         windows = start_with(told, earliest)
         for name, value in _STATE_STORE.items():
             self._session.conf.set(name, value)
         make_private_folder(checkpoint.parent)
-        if not self._rebuild(windows.position, checkpoint):
+        if not self._rebuild(windows, checkpoint):
             return
         faults.reach("windows_rebuilt")
         self._plan_first_batch(windows, dict(facts.latest), checkpoint)
         lander.begin(windows, start)
         self._position = self._planned = {topic: windows.position.ends}
-        self._run_query(self._writer(windows.position, checkpoint, partial(self._on_windows, self._ending)))
+        self._run_query(self._writer(windows, checkpoint, partial(self._on_windows, self._ending)))
 
     def _plan_first_batch(self, windows: WindowStart, latest: Ends, checkpoint: Path) -> None:
         """Plan the batch that only some of the tables have; else, where nothing is to be read, one that closes windows.
@@ -121,13 +122,15 @@ class WindowStream(LandingStream):
             until_ms = max(position.open_until_ms.get(partition, 0) for partition in gone)
             raise WindowsGoneError(self._run.spec.pipeline, self._topic, gone, in_utc(until_ms))
 
-    def _rebuild(self, position: WindowPosition, checkpoint: Path) -> bool:
+    def _rebuild(self, windows: WindowStart, checkpoint: Path) -> bool:
         """Read the records of open windows again, as one batch that lands nothing; return whether the query may go on."""
+        position = windows.position
         if not position.has_state:
             return True
         began = time.perf_counter()
+        self._told.show_windows(_progress(position, is_rebuilding=True))
         seed_batch(self._session, checkpoint, 0, self._topic, position.ends, position.watermark_ms)
-        query = self._writer(position, checkpoint, _discard).trigger(once=True).start()
+        query = self._writer(windows, checkpoint, _discard).trigger(once=True).start()
         while not query.awaitTermination(_LOOK_SECONDS):
             if self._stop.is_set():
                 query.stop()
@@ -137,15 +140,17 @@ class WindowStream(LandingStream):
         expected, found = position.next_watermark_ms(state.watermark_ms), next_watermark_ms(checkpoint, 0)
         if expected != found:
             raise WatermarkMismatchError(self._run.spec.pipeline, expected, found)
+        self._told.show_windows(_progress(position))
         log.info("open windows were rebuilt of %d offsets in %.1f s", position.rebuilt_offsets, time.perf_counter() - began)
         return True
 
-    def _writer(self, position: WindowPosition, checkpoint: Path, each: object) -> DataStreamWriter:
+    def _writer(self, windows: WindowStart, checkpoint: Path, each: object) -> DataStreamWriter:
         """Return the query's writer; both queries of one start have the same plan, and so the same state."""
-        assembly, spec = self._opened.assembly, self._run.spec
+        assembly, spec, position = self._opened.assembly, self._run.spec, windows.position
         begins = {self._topic: {p: position.horizon.get(p, end) for p, end in position.ends.items()}}
         decoded = assembly.decoder.decode(read_stream(self._session, spec, begins))
-        records = with_watermark(good_columns(with_event_times(decoded, spec)), spec).alias(SOURCE_ALIAS)
+        rule = AheadRule(None, windows.known.ends, windows.known.far_ahead)
+        records = with_watermark(good_columns(with_event_times(decoded, spec, rule)), spec).alias(SOURCE_ALIAS)
         writer = assembly.planned.transform(records).writeStream.outputMode("append").foreachBatch(each)  # type: ignore[arg-type]
         return self._named(writer, checkpoint)
 
@@ -166,8 +171,15 @@ class WindowStream(LandingStream):
             session = rows.sparkSession
             read = range_between(self._position, ends, self._topic_ids)
             records = Records(session, read, partial(read_offsets, session, self._run.spec, read))
-            watermark_ms = planned_watermark_ms(query)
-            batch = WindowBatch(number, rows, records, dict(ends[self._topic]), watermark_ms, partial(newest_event_ms, query))
+            batch = WindowBatch(
+                number,
+                rows,
+                records,
+                dict(ends[self._topic]),
+                planned_watermark_ms(query),
+                planned_at_ms(query),
+                partial(newest_event_ms, query),
+            )
             began = time.perf_counter()
             asked = self._ask_topic_ids()
 
@@ -186,16 +198,18 @@ class WindowStream(LandingStream):
             self._end_in_a_flood()
 
     def _windows(self, query: StreamingQuery) -> WindowsProgress:
-        position = self._windows_lander.position
         rows, size = _state_of(query)
-        return WindowsProgress(
-            watermark_ms=position.watermark_ms,
-            newest_ms=position.newest_ms,
-            open_rows=rows,
-            state_bytes=size,
-            horizon=position.horizon,
-            rebuilt_offsets=position.rebuilt_offsets,
-        )
+        return _progress(self._windows_lander.position).model_copy(update={"open_rows": rows, "state_bytes": size})
+
+
+def _progress(position: WindowPosition, *, is_rebuilding: bool = False) -> WindowsProgress:
+    return WindowsProgress(
+        watermark_ms=position.watermark_ms,
+        newest_ms=position.newest_ms,
+        horizon=position.horizon,
+        rebuilt_offsets=position.rebuilt_offsets,
+        is_rebuilding=is_rebuilding,
+    )
 
 
 def _state_of(query: StreamingQuery) -> tuple[int | None, int | None]:

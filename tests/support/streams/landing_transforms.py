@@ -37,6 +37,11 @@ def count_in_windows(readings: DataFrame) -> DataFrame:
     return windows.agg(F.count("*").alias("readings"), F.sum("id").alias("ids"), F.max("value").alias("highest"))
 
 
+def count_more_in_windows(readings: DataFrame) -> DataFrame:
+    """Return the same windows with other values: what stands above the aggregation has changed."""
+    return count_in_windows(readings).withColumn("highest", F.col("highest") + 100)
+
+
 def count_in_sliding_windows(readings: DataFrame) -> DataFrame:
     """Return the same per ten seconds, every five seconds."""
     windows = readings.where("value >= 0").groupBy(F.window("at", "10 seconds", "5 seconds"), "sensor")

@@ -42,8 +42,8 @@ class Reading:
 
     @property
     def is_far(self) -> bool:
-        """Whether its time lies years ahead."""
-        return self.at_ms > time.time() * 1000 + _FAR_SECONDS * 500
+        """Whether its time lies ahead, which it was when it was sent: readings are of the hour before."""
+        return self.at_ms > time.time() * 1000
 
     def window_ends_ms(self, window_seconds: int, slide_seconds: int) -> list[int]:
         """Return the ends of its windows."""
@@ -85,12 +85,17 @@ class Sensors:
 
     def send_far(self) -> None:
         """Send a reading whose time is years ahead."""
-        self._produce(int(time.time() * 1000) + _FAR_SECONDS * 1000, 1)
+        self._produce(self.far_ms, 1)
         self._producer.flush()
 
-    def send_one(self, at_ms: int, value: int = 1, partition: int | None = None) -> None:
-        """Send a reading of this time."""
-        self._produce(at_ms, value, partition)
+    @property
+    def far_ms(self) -> int:
+        """A time that is years ahead."""
+        return int(time.time() * 1000) + _FAR_SECONDS * 1000
+
+    def send_one(self, at_ms: int, value: int = 1, partition: int | None = None, sent_ms: int = 0) -> None:
+        """Send a reading of this time, and with this time of Kafka where one is given."""
+        self._produce(at_ms, value, partition, sent_ms)
         self._producer.flush()
 
     @property
@@ -119,7 +124,7 @@ class Sensors:
             ends[one.partition] = max(ends[one.partition], one.offset + 1)
         return ends
 
-    def _produce(self, at_ms: int, value: int, partition: int | None = None) -> None:
+    def _produce(self, at_ms: int, value: int, partition: int | None = None, sent_ms: int = 0) -> None:
         number, self._next_id = self._next_id, self._next_id + 1
         sensor, where = f"s{number % SENSORS}", number % self.partitions if partition is None else partition
         body = {"id": number, "sensor": sensor, "at": iso(at_ms), "value": value}
@@ -128,7 +133,7 @@ class Sensors:
             assert error is None, error
             self.sent.append(Reading(where, message.offset(), number, sensor, at_ms, value))
 
-        self._producer.produce(self.topic, json.dumps(body).encode(), partition=where, on_delivery=delivered)
+        self._producer.produce(self.topic, json.dumps(body).encode(), None, where, delivered, sent_ms)
         self._producer.poll(0)
 
 
@@ -190,9 +195,14 @@ def delete_records(broker: Broker, topic: str, before: Mapping[int, int]) -> Non
 
 def compact(broker: Broker, topic: str) -> None:
     """Have Kafka compact the topic from now on."""
+    set_topic(broker, topic, {"cleanup.policy": "compact"})
+
+
+def set_topic(broker: Broker, topic: str, settings: Mapping[str, str]) -> None:
+    """Give the topic these settings."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
     for altered in admin.incremental_alter_configs([resource]).values():
         altered.result(timeout=HANGS_SECONDS)
 
@@ -232,7 +242,7 @@ def refused(pipeline: Pipeline) -> tuple[dict[tuple[int, int], str], dict[tuple[
 
 
 def told_watermark(row: dict[str, Any]) -> int:
-    found = re.search(r"watermark (.+) UTC$", row["error"])
+    found = re.search(r"watermark (.+?) UTC, which was \d+ ms behind$", row["error"])
     assert found is not None, row["error"]
     return round(datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() * 1000)
 

@@ -20,7 +20,7 @@ from lakebound.control.schemas_in_use import SchemasInUse, SchemasRecord, write_
 from lakebound.control.status import StatusFacts, pipeline_statuses, read_facts, status_of
 from lakebound.control.submission import Submission, write_submission
 from lakebound.control.unknown_fields import record_after
-from lakebound.control.windows_in_use import WindowsProgress
+from lakebound.control.windows_in_use import WindowsProgress, told_windows
 from lakebound.settings import Settings, load_settings
 from lakebound.spec.draft.unknown_fields import UnknownField
 from lakebound.spec.pipeline import PipelineSpec
@@ -61,6 +61,11 @@ def test_a_running_pipeline() -> None:
     assert status.high_water_marks == {"orders": {0: 40, 1: 60}}
     assert status.spark_ui == "http://127.0.0.1:4040"
     assert status.notes == ()
+
+
+def test_a_start_that_rebuilds_open_windows_says_so() -> None:
+    [told] = told_windows(WindowsProgress(watermark_ms=7, newest_ms=9, rebuilt_offsets=1234, is_rebuilding=True))
+    assert told.startswith("windows: 1,234 offsets are read again to rebuild")
 
 
 def test_open_windows_are_told_while_an_application_runs() -> None:

@@ -21,8 +21,9 @@ STATE = StateSpec(event_time="at", watermark="10s")
 
 
 def judged(*late_ms: int, others: dict[str, int] | None = None, windows: WindowsProgress | None = None) -> LateReport:
-    missed = {("late", 60_000): np.array(sorted(late_ms), dtype=np.int64)}
-    return judge("minutes", "delta:quarantine.minutes", STATE, missed, Counter(others or {}), windows)
+    values = np.array(sorted(late_ms), dtype=np.int64)
+    missed, delays = {("late", 60_000): values}, values + STATE.watermark_ms
+    return judge("minutes", "delta:quarantine.minutes", STATE, missed, delays, Counter(others or {}), windows)
 
 
 @given(st.lists(st.integers(0, 10**8), min_size=1, max_size=200))
@@ -39,6 +40,15 @@ def test_a_longer_watermark_counts_the_records_whose_window_was_closed_for_less(
         assert longer.later_ms == longer.watermark_ms - STATE.watermark_ms > 0
     assert found.longer[-1].counted == len(late_ms)
     assert [one.watermark_ms for one in found.longer] == sorted({one.watermark_ms for one in found.longer})
+
+
+def test_records_that_came_under_a_shorter_watermark_need_less_than_the_one_of_now(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two came 3 s and 9 s late under a watermark of 5 s, one came 4 s late under that of now, 10 s."""
+    late_ms, delays = np.array([3_000, 4_000, 9_000]), np.array([8_000, 14_000, 14_001])
+    found = judge("minutes", "delta:q.minutes", STATE, {("late", 60_000): late_ms}, delays, Counter(), None)
+    assert found.counted_now == 1 and [(one.watermark_ms, one.counted) for one in found.longer] == [(15_000, 3)]
+    _print(found)
+    assert "10s (now) 1 (33 %) - " in " ".join(capsys.readouterr().out.split())
 
 
 def test_state_and_rebuild_grow_as_long_as_windows_stay_open() -> None:
@@ -78,12 +88,12 @@ def test_it_is_printed_with_what_is_in_no_window_for_another_reason(capsys: pyte
     assert "11s 2 (67 %) 1.0 s 710 1,420" in lines
     assert "20s 3 (100 %) 10 s 800 1,600" in lines
     assert "delta:quarantine.minutes: 2 records are in no window for another reason: far_ahead" in lines
-    assert "delta:quarantine.minutes: 1 late records are not counted: their text names no window" in lines
+    assert "delta:quarantine.minutes: 1 late records are not counted, because their error text does not name a window" in lines
     assert lines[-1] == "pipeline minutes: watermark 10s; 3 late records in delta:quarantine.minutes"
 
 
 def test_without_late_records_one_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    _print(judge("minutes", "delta:q.minutes", STATE, {}, Counter(), None))
+    _print(judge("minutes", "delta:q.minutes", STATE, {}, np.zeros(0, dtype=np.int64), Counter(), None))
     assert capsys.readouterr().out.strip() == "pipeline minutes: watermark 10s; 0 late records in delta:q.minutes"
 
 

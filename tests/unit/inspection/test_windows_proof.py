@@ -29,27 +29,36 @@ def told(found: ComparedWindows) -> TableProof:
 def test_rows_as_kafka_gives_them_are_a_note() -> None:
     one = told(ComparedWindows(rows=12, computed=12, until_ms=60_000))
     assert one.ok and one.notes[1:] == (
-        "12 rows of closed windows are as Kafka's records give them: windows that end until 1970-01-01 00:01:00 UTC, without "
-        "late records",
+        "12 rows of closed windows are as Kafka's records give them: windows that end at or before 1970-01-01 00:01:00 UTC, "
+        "without late records",
     )
 
 
 def test_what_kafka_no_longer_has_is_said() -> None:
     one = told(ComparedWindows(rows=12, computed=7, until_ms=60_000, after_ms=30_000, one_way=True))
-    assert one.ok and "end after 1970-01-01 00:00:30 UTC and until" in one.notes[1]
-    assert "deleted records of earlier windows" in one.notes[2] and "no column of functions.window" in one.notes[3]
+    assert one.ok and "end after 1970-01-01 00:00:30 UTC and at or before" in one.notes[1]
+    assert "earlier windows were not compared" in one.notes[2] and "no column of functions.window" in one.notes[3]
 
 
-@pytest.mark.parametrize(("missing", "strange"), [(1, 1), (2, 0), (0, 3)])
-def test_rows_that_differ_are_a_problem_with_examples(missing: int, strange: int) -> None:
-    one = told(ComparedWindows(missing=missing, strange=strange, examples=("missing sensor=s1", "found sensor=s2")))
+@pytest.mark.parametrize(("missing", "surplus"), [(1, 1), (2, 0), (0, 3)])
+def test_rows_that_differ_are_a_problem_with_examples(missing: int, surplus: int) -> None:
+    one = told(ComparedWindows(missing=missing, surplus=surplus, examples=("missing sensor=s1", "found sensor=s2")))
     [problem] = one.problems
     assert not one.ok and problem.startswith(
-        f"{missing} rows of closed windows are missing or wrong, and {strange} rows are not"
+        "windows that end at or before 1970-01-01 00:00:00 UTC: "
+        f"{missing} rows that Kafka's records give are not in the table, and {surplus} rows of"
     )
-    assert problem.endswith("such as missing sensor=s1; found sensor=s2")
+    assert problem.endswith("Examples: missing sensor=s1; found sensor=s2") and one.windows_compared
 
 
 def test_why_nothing_was_compared_is_a_note() -> None:
     one = told(ComparedWindows(not_compared="it has landed no window yet"))
     assert one.ok and one.notes[1:] == ("the rows of closed windows were not compared: it has landed no window yet",)
+    assert one.windows_compared is False
+
+
+def test_the_proof_is_by_the_rows_where_those_of_all_tables_were_compared() -> None:
+    compared = ComparedWindows(rows=12, computed=12, until_ms=60_000)
+    every = [one.table for one in PROOF.tables[:2]]
+    assert with_windows(PROOF, dict.fromkeys(every, compared)).level == "rows"
+    assert with_windows(PROOF, {every[0]: compared, every[1]: ComparedWindows(not_compared="why")}).level == "entries"

@@ -11,9 +11,11 @@ from lakebound.landing.missed_window import MissedWindow, read_missed
 MOMENTS = st.integers(0, 4_000_000_000_000)
 
 
-@given(MOMENTS, st.integers(1, 10**9), MOMENTS, st.integers(1, 50), st.integers(0, 49))
-def test_what_is_written_is_read_again(start_ms: int, size_ms: int, watermark_ms: int, closed: int, more: int) -> None:
-    missed = MissedWindow(start_ms, start_ms + size_ms, watermark_ms, closed, closed + more)
+@given(MOMENTS, st.integers(1, 10**9), MOMENTS, st.integers(1, 50), st.integers(0, 49), st.none() | MOMENTS)
+def test_what_is_written_is_read_again(
+    start_ms: int, size_ms: int, watermark_ms: int, closed: int, more: int, delay_ms: int | None
+) -> None:
+    missed = MissedWindow(start_ms, start_ms + size_ms, watermark_ms, closed, closed + more, delay_ms)
     assert read_missed(str(missed)) == missed
     assert missed.reason == ("late" if more == 0 else "late_in_part")
 

@@ -75,3 +75,14 @@ def test_a_partition_without_a_covered_record_begins_where_it_ends(first: dict[i
     states, _ = landed(random.Random(1))
     which = closed_windows(first, states, {0: 0, 1: 0})
     assert which is not None and which.begins[1] == which.ends[1]
+
+
+def test_windows_whose_rows_other_code_has_made_are_not_compared() -> None:
+    for seed in range(20):
+        states, _ = landed(random.Random(seed))
+        newest_ms = states[0].after.watermark_ms
+        assert newest_ms > 10
+        for since_ms, after_ms in ((newest_ms - 10, newest_ms - 10), (0, 0)):
+            which = closed_windows({0: 0, 1: 0}, [states[0].model_copy(update={"rows_since_ms": since_ms})], {0: 0, 1: 0})
+            assert which is not None and (which.after_ms, which.until_ms) == (after_ms, newest_ms)
+        assert closed_windows({}, [states[0].model_copy(update={"rows_since_ms": newest_ms})], {}) is None

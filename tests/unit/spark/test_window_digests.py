@@ -49,26 +49,26 @@ def judge(table: WindowRows, monkeypatch: pytest.MonkeyPatch, made: pa.Table, la
 
 def test_the_same_rows_in_another_order_are_the_same(table: WindowRows, monkeypatch: pytest.MonkeyPatch) -> None:
     found = judge(table, monkeypatch, rows((5, "a", "1.50"), (10, None, "2")), rows((10, None, "2.00"), (5, "a", "1.5")))
-    assert (found.rows, found.computed, found.missing, found.strange, found.examples) == (2, 2, 0, 0, ())
+    assert (found.rows, found.computed, found.missing, found.surplus, found.examples) == (2, 2, 0, 0, ())
 
 
 def test_a_row_that_is_there_twice_is_one_too_many(table: WindowRows, monkeypatch: pytest.MonkeyPatch) -> None:
     found = judge(table, monkeypatch, rows((5, "a", "1")), rows((5, "a", "1"), (5, "a", "1")))
-    assert (found.missing, found.strange) == (0, 1) and found.examples[0].startswith("found window=")
+    assert (found.missing, found.surplus) == (0, 1) and found.examples[0].startswith("only in the table: window=")
 
 
 def test_a_row_that_was_changed_is_missing_and_another_one_is_found(table: WindowRows, monkeypatch: pytest.MonkeyPatch) -> None:
     found = judge(table, monkeypatch, rows((5, "a", "1"), (10, "b", "2")), rows((5, "a", "1"), (10, "b", "3")))
-    assert (found.missing, found.strange) == (1, 1)
-    missing, strange = found.examples
+    assert (found.missing, found.surplus) == (1, 1)
+    missing, surplus = found.examples
     assert missing.startswith("missing ") and "sensor=b, sum=2.00" in missing
-    assert strange.startswith("found ") and "sensor=b, sum=3.00" in strange
+    assert surplus.startswith("only in the table: ") and "sensor=b, sum=3.00" in surplus
 
 
-def test_without_a_window_rows_of_before_are_not_taken_for_strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_window_rows_of_before_are_not_taken_for_surplus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = WindowRows(TableSpec(format="delta", name="iot.w"), local_places(tmp_path, tmp_path), frozenset(SCHEMA.names), None)
     monkeypatch.setitem(one.__dict__, "schema", SCHEMA)
     found = judge(one, monkeypatch, rows((10, "b", "2")), rows((5, "a", "1"), (10, "b", "2")), after_ms=5_000)
-    assert (found.missing, found.strange, found.one_way) == (0, 0, True)
+    assert (found.missing, found.surplus, found.one_way) == (0, 0, True)
     found = judge(one, monkeypatch, rows((10, "b", "2")), rows((5, "a", "1")), after_ms=5_000)
     assert found.missing == 1

@@ -59,8 +59,8 @@ def tables() -> list[Table]:
 
 @pytest.fixture
 def lander(tables: list[Table], monkeypatch: pytest.MonkeyPatch) -> WindowLander:
-    spec = SimpleNamespace(pipeline="minutes", topics=("sensors",))
-    made = WindowLander(SimpleNamespace(spec=spec, topic_ids=IDS), tables[:2], tables[2], SimpleNamespace(epoch=1), "w")  # type: ignore[arg-type]
+    spec = SimpleNamespace(pipeline="minutes", topics=("sensors",), state=SimpleNamespace(max_ahead_ms=1000))
+    made = WindowLander(SimpleNamespace(spec=spec, topic_ids=IDS), tables[:2], tables[2], SimpleNamespace(epoch=1), "w", "r")  # type: ignore[arg-type]
     monkeypatch.setattr(made, "_judged", lambda batch, report: None)
     nothing = SimpleNamespace(windows=None)
     monkeypatch.setattr(made, "_land_quarantine", lambda *_: tables[2].commit(None, {}, Counts(), (), nothing))
@@ -71,9 +71,11 @@ def lander(tables: list[Table], monkeypatch: pytest.MonkeyPatch) -> WindowLander
 def land(lander: WindowLander, end: int, rows: int, monkeypatch: pytest.MonkeyPatch, late: int = 0) -> None:
     monkeypatch.setattr(lander, "_written", lambda batch, tag, report: Written({}, rows, 0))
     if late:
-        read = SimpleNamespace(read=late, filtered=0, quarantined=late, quarantine_rows=late, timestamps_ms=None, ranges={})
+        read = SimpleNamespace(
+            read=late, filtered=0, quarantined=late, quarantine_rows=late, timestamps_ms=None, ranges={}, far_ahead=()
+        )
         monkeypatch.setattr(lander, "_judged", lambda batch, report: read)
-    batch = WindowBatch(end, None, None, {0: end}, end * 1000, lambda: end * 1000)  # type: ignore[arg-type]
+    batch = WindowBatch(end, None, None, {0: end}, end * 1000, 0, lambda: end * 1000)  # type: ignore[arg-type]
     lander.land(batch, lambda: None)
 
 

@@ -36,7 +36,8 @@ BODY: dict[str, Any] = {
 def test_times_are_told_in_milliseconds() -> None:
     state = PipelineSpec.model_validate(BODY).state
     assert state is not None
-    assert (state.watermark_ms, state.max_ahead_ms) == (600_000, 3_600_000)
+    assert (state.watermark_ms, state.max_ahead_ms) == (600_000, 300_000)
+    assert StateSpec(event_time="at", watermark="1d").max_ahead_ms == 3_600_000
     assert StateSpec(event_time="at", watermark="500ms", max_ahead="2d").max_ahead_ms == 172_800_000
 
 

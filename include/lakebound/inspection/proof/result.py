@@ -117,6 +117,7 @@ class TableProof(Frozen):
         assumed: Offsets landed before it, as it says: their own entries were removed, so these alone do not prove them.
         table_rows: Rows of the table by its metadata, a moment after its ledger was read; None where they were counted.
         misread: Columns of its files that readers do not see rightly; looked for when deep.
+        windows_compared: Whether the rows of closed windows were judged; None where nobody asked.
         problems: Every reason why the proof does not hold.
         notes: What limits it.
     """
@@ -145,6 +146,7 @@ class TableProof(Frozen):
     table_rows: int | None = None
     high_water_marks: NextOffsets = Field(default_factory=dict)
     misread: tuple[MisreadColumn, ...] = ()
+    windows_compared: bool | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
