@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,11 +14,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
 from lakebound.control.schemas_in_use import told_schemas
-from lakebound.errors import LakeboundError, ReferenceRefusedError, TableMismatchError
+from lakebound.errors import (
+    LakeboundError,
+    ReferenceRefusedError,
+    RegistryRefusalError,
+    RegistryUnavailableError,
+    SchemaChangedError,
+    TableMismatchError,
+)
 from lakebound.first_line import first_line
-from lakebound.landing.read_schemas import open_schemas
+from lakebound.landing.read_schemas import SchemaBook, open_schemas
 from lakebound.landing.run_spec import RunSpec
 from lakebound.landing.table_settling import compare_tables
+from lakebound.redaction import redacted
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.placed import Origin, PlacedProblem
 from lakebound.spec.real_time import REAL_TIME
@@ -32,7 +41,10 @@ from lakebound_spark.landing.parts import SessionParts, plan_pipeline
 from lakebound_spark.real_time.refusals import real_time_refusal
 from lakebound_spark.reference.book import open_book
 from lakebound_spark.session import guarded_conditions
+from lakebound_spark.stream.opening import newest_entries
 from lakebound_spark.stream.target_kind import application_targets
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -80,7 +92,7 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
         conditions: In SQL, on the rows that its tables get.
     """
     found = PlannedCheck()
-    spec = _with_schemas(found, run)
+    spec = _with_schemas(found, session, run)
     if spec is None:
         return found, None
     run = run.model_copy(update={"spec": spec})
@@ -110,13 +122,15 @@ def check_and_plan(session: SparkSession, run: RunSpec, conditions: Sequence[str
     return found, planned
 
 
-def _with_schemas(found: PlannedCheck, run: RunSpec) -> PipelineSpec | None:
-    """Return the pipeline with its schemas; None where something is wrong with them, which is noted."""
+def _with_schemas(found: PlannedCheck, session: SparkSession, run: RunSpec) -> PipelineSpec | None:
+    """Return the pipeline with its schemas, as a start follows them; None where something is wrong, which is noted."""
     found.problems += _schema_problems(run.spec)
     if found.problems:
         return None
     try:
         book = open_schemas(run, columns_of_ddl, keeps=False)
+        if book.has_registry:
+            _follow(session, run, book)
         spec = book.spec
         found.schemas = [*told_schemas(book.in_use())]
     except LakeboundError as exc:
@@ -125,6 +139,31 @@ def _with_schemas(found: PlannedCheck, run: RunSpec) -> PipelineSpec | None:
         return None
     found.problems += _schema_problems(spec)
     return None if found.problems else spec
+
+
+def _follow(session: SparkSession, run: RunSpec, book: SchemaBook) -> None:
+    """Let the book pass over newer schemas that the tables cannot follow, as a start does.
+
+    Where that does not help, or something else is wrong, it stays with the newest ones: what is wrong is told of these.
+
+    Raises:
+        LakeboundError: The registry is away, or refuses.
+    """
+    places = run.places.read_only()
+
+    def compare(spec: PipelineSpec) -> None:
+        planned = plan_pipeline(session, spec, open_book(session, spec, places))
+        settled = compare_tables(spec, places, planned.table_schemas(), value_fields(spec))
+        if settled.differences:
+            raise SchemaChangedError(spec.pipeline, settled.differences)
+
+    try:
+        book.know_entries(entry.schemas for entry in newest_entries(run.model_copy(update={"places": places})))
+        book.followed(compare)
+    except (RegistryUnavailableError, RegistryRefusalError):
+        raise
+    except Exception as exc:  # a mistake in a transform arrives as anything
+        log.debug("the newest schemas are checked: %s", redacted(exc))
 
 
 def _schema_problems(spec: PipelineSpec) -> list[PlacedProblem]:
