@@ -110,10 +110,12 @@ class RecordType:
     Attributes:
         name: Its full name, as a pipeline names it.
         is_default: Whether it is the one that is read where a pipeline names none.
+        is_binding: Whether records with another name are of another type.
     """
 
     name: str
     is_default: bool
+    is_binding: bool = True
 
 
 class PayloadDecoder(Protocol):

@@ -16,7 +16,15 @@ import pyarrow as pa
 from lakebound.formats.kinds import schema_reader
 from lakebound.formats.merged_fields import merged
 from lakebound.formats.same_names import as_compared
-from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText, TopicSchema, UnreadableSchemaError
+from lakebound.formats.schemas import (
+    KnownSchemas,
+    PartOfRecord,
+    ReadSchemas,
+    SchemaId,
+    SchemaText,
+    TopicSchema,
+    UnreadableSchemaError,
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,19 @@ class Version:
         return not self.is_older, self.number
 
 
-_Written = tuple[tuple[SchemaId, ...], SchemaText]
+@dataclass(frozen=True)
+class _Written:
+    """A version that records may have been written with.
+
+    Attributes:
+        ids: What records say of it.
+        schema: The schema.
+        is_mistake: Whether the registry had deleted it before it was used: it decides nothing about the others.
+    """
+
+    ids: tuple[SchemaId, ...]
+    schema: SchemaText
+    is_mistake: bool
 
 
 @dataclass(frozen=True)
@@ -94,6 +114,7 @@ def schemas_of_subjects(
     asks: bool = True,
     wanted: pa.Schema | None = None,
     topics: Mapping[str, Collection[str]] | None = None,
+    part: PartOfRecord = "value",
 ) -> ReadSchemas:
     """Return how values are read that name their schema.
 
@@ -105,6 +126,7 @@ def schemas_of_subjects(
         asks: Whether the registry is asked for further ones that records name.
         wanted: Columns that the pipeline names; None: those that the versions have together.
         topics: Those whose records are of each subject; None where it does not matter.
+        part: Of the records: a key that has no fields is a column by itself, so keys of all topics have fields, or none has.
 
     Raises:
         UnreadableSchemaError: No version of a subject has columns, or subjects differ in the type of one that is read.
@@ -117,15 +139,15 @@ def schemas_of_subjects(
     records: dict[SchemaId, str] = {}
     refused: dict[SchemaId, str] = {}
     newest = found[0].reader
-    is_one_value = _is_one_value(found)
+    is_one_value = _is_one_value(found, part)
     by_subject: dict[SchemaId, dict[str, TopicSchema]] = {}
     for one in found:
         refused |= dict(one.refused)
         for known, reason in one.refused:
             by_subject.setdefault(known, {})[one.name] = TopicSchema("", known, one.reader, problem=reason)
-        for ids, writer in one.writers:
-            problem = _problem(writer, one.reader, columns, one.record)
-            for known in ids:
+        for writer in one.writers:
+            problem = _problem(writer.schema, one.reader, columns, one.record)
+            for known in writer.ids:
                 named = one.record if record is None else None
                 by_subject.setdefault(known, {})[one.name] = TopicSchema("", known, one.reader, named, problem)
                 if problem is not None:
@@ -133,7 +155,7 @@ def schemas_of_subjects(
                     continue
                 if known in writers:  # of an earlier subject: that one's newest reads it where no topic is known
                     continue
-                writers[known] = writer
+                writers[known] = writer.schema
                 if one.reader != newest:
                     readers[known] = one.reader
                 if named is not None:
@@ -150,14 +172,14 @@ def schemas_of_subjects(
     return ReadSchemas(columns, newest, known_schemas, is_one_value)
 
 
-def _is_one_value(subjects: Sequence[_Subject]) -> bool:
-    """Return whether the records of all subjects are values without fields.
+def _is_one_value(subjects: Sequence[_Subject], part: PartOfRecord) -> bool:
+    """Return whether the records of the first subject are values without fields.
 
     Raises:
-        UnreadableSchemaError: Those of one are, and those of another are not.
+        UnreadableSchemaError: Keys of one subject are, and those of another are not.
     """
     found = {one.name: schema_reader(one.reader.kind).is_one_value(one.reader, one.record) for one in subjects}
-    if len(set(found.values())) > 1:
+    if part == "key" and len(set(found.values())) > 1:
         value, record = (next(name for name, is_value in found.items() if is_value is wanted) for wanted in (True, False))
         raise UnreadableSchemaError(
             "", f"subject {value} has one value without fields, and subject {record} has fields; use a pipeline for each topic"
@@ -262,23 +284,23 @@ def _subject(
     found: list[tuple[SchemaText, pa.Schema]] = []
     writers: list[_Written] = []
     newest_problem: UnreadableSchemaError | None = None
-    for ids, schema in usable:
+    for one in usable:
         try:
-            found.append((schema, _columns(schema, named.of(schema), wanted, is_framed=True)))
+            found.append((one.schema, _columns(one.schema, named.of(one.schema), wanted, is_framed=True)))
         except UnreadableSchemaError as exc:
             if wanted is not None and found:  # What it does not have, the newer one that reads it may have a default for.
-                writers.append((ids, schema))
+                writers.append(one)
                 continue
             newest_problem = newest_problem or UnreadableSchemaError(exc.path, f"{exc.reason} (subject {name})")
-            refused |= dict.fromkeys(ids, str(exc))
+            refused |= dict.fromkeys(one.ids, str(exc))
             continue
-        writers.append((ids, schema))
+        writers.append(one)
     if not found:
         why = next(iter(refused.values()), None) or next((one.problem for one in versions if one.problem), "there is none")
         raise newest_problem or UnreadableSchemaError("", f"subject {name} has no version that can be read: {why}")
     columns = wanted
     if columns is None:
-        columns = pa.schema([one.with_nullable(True) for one in merged([list(own) for _, own in found])])
+        columns = pa.schema([column.with_nullable(True) for column in merged([list(own) for _, own in found])])
     return _Subject(name, found[0][0], named.of(found[0][0]), columns, tuple(writers), tuple(refused.items()))
 
 
@@ -289,7 +311,7 @@ def _usable(versions: Sequence[Version], passed_over: Mapping[SchemaId, str]) ->
     for version in sorted(versions, key=lambda one: one.rank, reverse=True):
         reason = version.problem or next((passed_over[known] for known in version.ids if known in passed_over), None)
         if reason is None and version.schema is not None:
-            usable.append((version.ids, version.schema))
+            usable.append(_Written(version.ids, version.schema, version.is_older and not version.is_used))
         else:
             refused |= dict.fromkeys(version.ids, reason or "it cannot be read")
     return usable, refused
@@ -301,23 +323,27 @@ def _of_one_type(usable: Sequence[_Written]) -> tuple[list[_Written], dict[Schem
     Args:
         usable: The versions, the newest first.
     """
-    kept: list[_Written] = []
     refused: dict[SchemaId, str] = {}
     known: frozenset[str] = frozenset()
     first = ""
-    for ids, schema in reversed(usable):
+    for one in _deciding_first(usable):
+        reader = schema_reader(one.schema.kind)
         try:
-            names = schema_reader(schema.kind).names_of_one(schema)
-            own = next(iter(schema_reader(schema.kind).records_of(schema)), "")
+            names, own = reader.names_of_one(one.schema), next(iter(reader.records_of(one.schema)), "")
         except UnreadableSchemaError:
-            names, own = frozenset(), ""  # told where its columns are read
+            continue  # told where its columns are read
         if known and names and not known & names:
             told = f"its record is {own}, and that of older versions is {first}; name the one to read by `record:`"
-            refused |= dict.fromkeys(ids, told)
-            continue
-        kept.append((ids, schema))
-        known, first = known | names, own or first
-    return kept[::-1], refused
+            refused |= dict.fromkeys(one.ids, told)
+        else:
+            known, first = known | names, own or first
+    return [one for one in usable if not refused.keys() & one.ids], refused
+
+
+def _deciding_first(usable: Sequence[_Written]) -> list[_Written]:
+    """Return versions, given the newest first, in the order in which they decide what they have together: the oldest first."""
+    oldest_first = usable[::-1]
+    return [one for is_last in (False, True) for one in oldest_first if one.is_mistake is is_last]
 
 
 def _of_one_unit(
@@ -333,20 +359,18 @@ def _of_one_unit(
         wanted: The columns.
         first: By their paths, what the numbers of the oldest version count; subjects share it.
     """
-    kept: list[_Written] = []
     refused: dict[SchemaId, str] = {}
-    for ids, schema in reversed(usable):
+    for one in _deciding_first(usable):
+        known = {**first} if one.is_mistake else first
         try:
-            units = schema_reader(schema.kind).units_of(schema, record.of(schema), wanted)
+            units = schema_reader(one.schema.kind).units_of(one.schema, record.of(one.schema), wanted)
         except UnreadableSchemaError:
-            units = {}  # told where its columns are read
-        other = next((path for path, unit in units.items() if first.setdefault(path, unit) != unit), None)
-        if other is None:
-            kept.append((ids, schema))
-        else:
-            told = f"is in {units[other]}, but the column has values in {first[other]} from an older version"
-            refused |= dict.fromkeys(ids, f"{other}: {told}; give the field another name")
-    return kept[::-1], refused
+            continue  # told where its columns are read
+        other = next((path for path, unit in units.items() if known.setdefault(path, unit) != unit), None)
+        if other is not None:
+            told = f"is in {units[other]}, but the column has values in {known[other]} from an older version"
+            refused |= dict.fromkeys(one.ids, f"{other}: {told}; give the field another name")
+    return [one for one in usable if not refused.keys() & one.ids], refused
 
 
 def _columns(schema: SchemaText, record: str | None, wanted: pa.Schema | None, *, is_framed: bool) -> pa.Schema:

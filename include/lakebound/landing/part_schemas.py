@@ -367,6 +367,7 @@ class PartSchemas:
             asks=self._asks,
             wanted=self._wanted(),
             topics=self._topics,
+            part=self.source.part,
         )
         if found.known is not None:
             self._named = to_name(found.known.writers, self._named, reused)

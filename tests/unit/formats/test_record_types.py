@@ -26,7 +26,7 @@ ONLY = RecordType("shop.Order", is_default=True)
     ("kind", "text", "payload", "expected"),
     [
         ("avro", json.dumps(record("Order")), b"\x02", ONLY),
-        ("avro", UNION, b"\x00\x02", ONLY),
+        ("avro", UNION, b"\x00\x02", RecordType("shop.Order", is_default=False)),
         ("avro", UNION, b"\x02\x02", RecordType("shop.Paid", is_default=False)),
         ("avro", UNION, b"\x01\x02", None),
         ("avro", UNION, b"\x7e", None),
@@ -37,7 +37,7 @@ ONLY = RecordType("shop.Order", is_default=True)
         ("protobuf", MESSAGES, b"\x04\x00\x00\x08\x01", RecordType("shop.Order.Line", is_default=False)),
         ("protobuf", MESSAGES, b"\x02\x08\x08\x01", None),
         ("protobuf", MESSAGES, b"", None),
-        ("json_schema", '{"title": "shop.Order", "type": "object"}', b"{}", ONLY),
+        ("json_schema", '{"title": "shop.Order", "type": "object"}', b"{}", RecordType("shop.Order", True, is_binding=False)),
         ("json_schema", '{"type": "object"}', b"{}", None),
     ],
 )

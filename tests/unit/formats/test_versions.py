@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -243,6 +244,22 @@ def test_a_version_whose_record_has_another_name_is_another_type(is_alias: bool)
     assert [row["note"] for row in rows] == ["x"] and list(problems) == [0]
 
 
+def test_a_version_that_was_deleted_before_it_was_used_decides_nothing() -> None:
+    mistake = SchemaText("avro", avro(ID, NOTE).text.replace("Order", "Foo"))
+    both = [Version(1, (1,), mistake, is_older=True), Version(2, (2,), avro(ID, CITY))]
+    found = schemas_of_subjects({"s": both}, None, {}, {})
+    assert found.known is not None
+    assert found.columns.names == ["id", "city"] and [one for one, _ in found.known.writers] == [2]
+    assert "Foo" in dict(found.known.refused)[1]
+    used = [replace(both[0], is_used=True), both[1]]
+    known = schemas_of_subjects({"s": used}, None, {}, {}).known
+    assert known is not None and [one for one, _ in known.writers] == [1], "the tables have followed it"
+    at = [{"name": "at", "type": {"type": "long", "logicalType": f"timestamp-{unit}"}} for unit in ("millis", "micros")]
+    units = [Version(1, (1,), avro(at[0]), is_older=True), Version(2, (2,), avro(at[1]))]
+    known = schemas_of_subjects({"s": units}, None, {}, {}, wanted=pa.schema([("at", pa.int64())])).known
+    assert known is not None and [one for one, _ in known.writers] == [2] and "millis" in dict(known.refused)[1]
+
+
 @pytest.mark.parametrize("order", [("eu", "us"), ("us", "eu")])
 def test_an_id_that_subjects_share_is_read_with_the_newest_of_its_own_topic(order: tuple[str, str]) -> None:
     """A registry gives one id to a text that is in two subjects: the ordinary case of a topic per region."""
@@ -295,7 +312,8 @@ def test_keys_of_topics_that_are_one_value_in_one_and_records_in_another_are_ref
         with pytest.raises(
             UnreadableSchemaError, match=r"subject a-key has one value.*subject b-key has fields; use a pipeline"
         ):
-            schemas_of_subjects(each, None, {}, {})
+            schemas_of_subjects(each, None, {}, {}, part="key")
+        assert set(schemas_of_subjects(each, None, {}, {}).columns.names) == {"value", "id"}, "of values these are two columns"
 
 
 def test_records_of_many_schemas_have_one_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:

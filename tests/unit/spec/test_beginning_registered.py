@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lakebound.formats.framing import VALUE_HEADER
-from lakebound.formats.schemas import RecordType
+from lakebound.formats.schemas import RecordType, SchemaKind
 from lakebound.spec.draft.files import Beginning, notes_of_beginning, pipeline_yaml
 from lakebound.spec.draft.inference import Column, Inferred
 from lakebound.spec.draft.registered import FoundSchema, proposed
@@ -63,6 +63,17 @@ def test_other_types_of_records_are_named_because_one_pipeline_lands_one() -> No
     proposal = proposed("orders", "company", WIRE, found)
     assert proposal is not None and "shop.Paid of shop.Paid" in proposal.others[0]
     assert proposed("orders", "company", WIRE, {}) is None
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf", "json_schema"])
+def test_where_one_subject_has_several_types_the_proposal_names_one(form: SchemaKind) -> None:
+    is_binding = form != "json_schema"
+    records = [RecordType(name, is_default=True, is_binding=is_binding) for name in ("shop.Order", "shop.Paid")]
+    found = {17 + at: FoundSchema(form, ("orders-value",), one) for at, one in enumerate(records)}
+    proposal = proposed("orders", "company", WIRE, found)
+    assert proposal is not None
+    assert proposal.fields.get("record") == ("shop.Order" if is_binding else None)
+    assert any("shop.Paid" in one for one in proposal.others) == is_binding
 
 
 def test_a_header_names_the_schema_as_well_and_foreign_frames_are_told() -> None:

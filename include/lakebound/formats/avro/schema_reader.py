@@ -62,7 +62,7 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
         except MalformedError:
             return None
         kind = kind.branches[branch] if 0 <= branch < len(kind.branches) else kind
-    return RecordType(kind.name, kind is records[0]) if isinstance(kind, Record) else None
+    return RecordType(kind.name, is_default=len(records) == 1) if isinstance(kind, Record) else None
 
 
 def records_of(schema: SchemaText) -> tuple[str, ...]:

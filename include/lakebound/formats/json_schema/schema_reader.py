@@ -46,7 +46,7 @@ def record_type(schema: SchemaText, payload: bytes) -> RecordType | None:
         UnreadableSchemaError: The schema cannot be read.
     """
     title = _title(documents_of(schema))
-    return None if title is None else RecordType(title, is_default=True)
+    return None if title is None else RecordType(title, is_default=True, is_binding=False)
 
 
 def records_of(schema: SchemaText) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,7 +60,11 @@ def proposed(
     if not known:
         return None
     first = found[known[0]]
-    fields = {"format": str(first.kind), "registry": registry, **_subject_fields(f"{topic}-{part}", topic, first)}
+    fields = {
+        "format": str(first.kind),
+        "registry": registry,
+        **_subject_fields(f"{topic}-{part}", topic, first, has_others=bool(_other_types(found.values(), first))),
+    }
     subject = _subject(fields, topic, part)
     told = (
         f"{wire.records:,} of the sampled {part}s name a schema of a registry ({wire.named}): {first.kind} of the subject "
@@ -71,10 +75,10 @@ def proposed(
     return Registered(fields, subject, told, tuple(_others(found, wire.ids, first, subject)))
 
 
-def _subject_fields(default: str, topic: str, one: FoundSchema) -> dict[str, str]:
-    """Return the fields that name the subject, as the registry has it."""
+def _subject_fields(default: str, topic: str, one: FoundSchema, *, has_others: bool) -> dict[str, str]:
+    """Return the fields that name the subject, as the registry has it, and the type where there are others."""
     named = {} if one.record is None else {"record": one.record.name}
-    of_several = {} if one.record is None or one.record.is_default else named
+    of_several = {} if one.record is None or (one.record.is_default and not has_others) else named
     if not one.subjects or default in one.subjects:
         return of_several
     if one.record is not None and one.record.name in one.subjects:
@@ -91,12 +95,12 @@ def _subject(fields: Mapping[str, str], topic: str, part: str) -> str:
 
 def _others(found: Mapping[SchemaId, FoundSchema], ids: Sequence[SchemaId], first: FoundSchema, subject: str) -> list[str]:
     """Return what of the sample goes to quarantine with this proposal."""
-    missing = [one for one in ids if one not in found]
+    missing, types = [one for one in ids if one not in found], _other_types(found.values(), first)
     told = [f"the registry does not have {', '.join(map(str, missing[:_MOST_SUBJECTS]))}: such records go to quarantine"]
     others = dict.fromkeys(
         f"{one.record.name if one.record is not None else one.kind} of {' and '.join(one.subjects) or 'an unknown subject'}"
         for one in found.values()
-        if (one.subjects and subject not in one.subjects) or (one.record != first.record and one.kind == "protobuf")
+        if (one.subjects and subject not in one.subjects) or one in types
     )
     if others:
         told.append(
@@ -104,3 +108,10 @@ def _others(found: Mapping[SchemaId, FoundSchema], ids: Sequence[SchemaId], firs
             f"records of the others go to quarantine"
         )
     return told if missing else told[1:]
+
+
+def _other_types(found: Iterable[FoundSchema], first: FoundSchema) -> list[FoundSchema]:
+    """Return the schemas of the first one's subjects whose records are of another type, as far as names tell."""
+    name, own = None if first.record is None else first.record.name, set(first.subjects)
+    same = [one for one in found if own & {*one.subjects}]
+    return [one for one in same if one.record is not None and one.record.is_binding and one.record.name != name]
