@@ -98,9 +98,13 @@ class KeptSchemas:
 
         Those whose version is not known are the oldest: the registry has them no more. Among them, ids count.
         """
-        numbers = {one: known[subject] for one, known in self.numbers.items() if subject in known}
+        numbers = self.numbers_of(subject)
         found = [(one, schema) for one, schema in self.schemas.items() if subject in self.subjects[one]]
         return dict(sorted(found, key=lambda one: (numbers.get(one[0], -1), str(one[0]).zfill(20))))
+
+    def numbers_of(self, subject: str) -> dict[SchemaId, int]:
+        """Return which versions of a subject its schemas were, as far as they are known."""
+        return {one: known[subject] for one, known in self.numbers.items() if subject in known}
 
 
 def read_kept_schemas(control: ControlFolder, registry: str) -> KeptSchemas:

@@ -10,8 +10,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from lakebound.control.schemas_in_use import SchemasInUse
-from lakebound.errors import RegistryUnavailableError, ReusedSchemaIdError
-from lakebound.formats.schemas import ReadSchemas, SchemaId, SchemaText
+from lakebound.errors import LakeboundError, ReusedSchemaIdError
+from lakebound.formats.schemas import KnownSchemas, ReadSchemas, SchemaId, SchemaText
 from lakebound.formats.versions import Version, schemas_of_file, schemas_of_subjects
 from lakebound.landing.older_schemas import Newest
 from lakebound.landing.schema_origins import schemas_in_use
@@ -56,15 +56,25 @@ class Subjects(Protocol):
         """Return which changes of its schemas each subject allows, as far as that is told.
 
         Raises:
+            LakeboundError: The registry refuses.
+        """
+
+    def newer(self, subjects: Collection[str], found: Mapping[SchemaId, SchemaText | str]) -> Mapping[str, Sequence[Version]]:
+        """Return what ``versions`` returns, with what is new; what is known is asked for again only where that is not enough.
+
+        Args:
+            subjects: Their names.
+            found: What there is by ids that no known version has, or why nothing.
+
+        Raises:
             LakeboundError: The registry is away, or refuses.
         """
 
-    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         """Return of each id the schema that there is by it, or why there is none.
 
         Args:
             ids: In the order in which they are asked for.
-            subjects: Of the pipeline: whoever may read these may read the registry, if not each schema.
 
         Raises:
             LakeboundError: The registry is away, or refuses.
@@ -174,13 +184,14 @@ class PartSchemas:
             if read is None or read.known is None:
                 return {}
             refused, found = dict(read.known.refused), dict[SchemaId, str]()
-            for versions in self._all_versions().values():
-                live = (one for one in versions if not one.is_older and one.ids)
+            for subject, versions in self._all_versions().items():
+                own = _refused_in(read.known, self._topics.get(subject, ()))
+                live = (one for one in versions if not one.is_older)
                 for version in sorted(live, key=lambda one: one.rank, reverse=True):
-                    told = refused.get(version.ids[0])
+                    told = own.get(version.ids[0]) if version.ids else version.problem
                     if told is None:
                         break
-                    found[version.ids[0]] = told
+                    found[version.ids[0] if version.ids else f"{version.number} of subject {subject}"] = told
             return {**found, **{one: refused[one] for one in reused if one in refused}}
 
     def look(self) -> None:
@@ -196,18 +207,16 @@ class PartSchemas:
                 self._read = None
         versions = self._subjects.versions(self._names, or_kept=False)
         with self._lock:
-            before = self._all_versions()
+            before = _without_reasons(self._all_versions())
             self._take(versions)
-            if self._all_versions() != before:  # A record may have named the new version before.
+            # A record may have named the new version before. And a registry may say each time in other words what it refuses.
+            if _without_reasons(self._all_versions()) != before:
                 self._read = None
 
     def in_use(self) -> SchemasInUse | None:
         """Return what the part is read with, and what its columns come from; None before it was read, or without a registry.
 
-        While the registry is away, the compatibility modes are those that it told last.
-
-        Raises:
-            LakeboundError: The registry refuses.
+        While the registry is away, or refuses, the compatibility modes are those that it told last.
         """
         with self._lock:
             read, versions = self._read, self._all_versions()
@@ -215,9 +224,10 @@ class PartSchemas:
             return None
         try:
             self._allowed = self._subjects.compatibility(self._names)
-        except RegistryUnavailableError as exc:
+        except LakeboundError as exc:
             log.warning("the compatibility modes are not known: %s", redacted(exc))
-        return schemas_in_use(self.source, versions, dict(read.known.refused), self._allowed)
+        refused = {subject: _refused_in(read.known, topics) for subject, topics in self._topics.items()}
+        return schemas_in_use(self.source, versions, refused, self._allowed)
 
     def learn(self, ids: Collection[SchemaId]) -> None:
         """Ask for schemas that records name: afterwards it is known of each what becomes of its records.
@@ -233,10 +243,12 @@ class PartSchemas:
                 known = self._known()
                 unknown = ids_to_ask(ids, known)
                 asked = unknown[: max(0, MOST_STRANGE - len(self._strange))]
-            found = self._subjects.find(asked, self._names) if asked else {}
-            # Random bytes name nothing that the registry has: for them no versions are read.
-            is_newer = not _fingerprints(found.values()) <= _fingerprints(known.values())
-            versions = self._subjects.versions(self._names, or_kept=False) if is_newer or len(asked) < len(unknown) else None
+            found = self._subjects.find(asked) if asked else {}
+            # Also where an id is refused: what the registry does not tell by an id, it may tell by a version. Of random bytes
+            # it has none, and these take only the lists of versions.
+            prints = _fingerprints(known.values())
+            is_newer = any(not isinstance(one, SchemaText) or one.fingerprint not in prints for one in found.values())
+            versions = self._subjects.newer(self._names, found) if is_newer or len(asked) < len(unknown) else None
             with self._lock:
                 strange = len(self._strange)
                 if versions is not None:
@@ -390,6 +402,12 @@ class PartSchemas:
         }
 
 
+def _refused_in(known: KnownSchemas, topics: Collection[str]) -> dict[SchemaId, str]:
+    """Return why records of topics are not read, by what they say of their schema; records of other topics may be."""
+    of_topics = {one.schema: one.problem for one in known.of_topics if one.topic in topics and one.problem is not None}
+    return {**dict(known.refused), **of_topics}
+
+
 def _readable(versions: Sequence[Version], gone: Mapping[SchemaId, str]) -> list[tuple[SchemaId, ...]]:
     """Return what records say of each schema that can be read, the newest first, those that were used behind all others."""
     by_schema: dict[SchemaText, tuple[SchemaId, ...]] = {}
@@ -397,6 +415,13 @@ def _readable(versions: Sequence[Version], gone: Mapping[SchemaId, str]) -> list
         if version.schema is not None and version.problem is None:
             by_schema[version.schema] = (*by_schema.get(version.schema, ()), *version.ids)
     return [ids for ids in by_schema.values() if not any(one in gone for one in ids)]
+
+
+def _without_reasons(versions: Mapping[str, Sequence[Version]]) -> dict[str, list[Version]]:
+    return {
+        subject: [one if one.problem is None else replace(one, problem="") for one in every]
+        for subject, every in versions.items()
+    }
 
 
 def _fingerprints(schemas: Iterable[SchemaText | str | None]) -> set[str]:

@@ -181,11 +181,7 @@ class SchemaBook:
         _each(one.look for one in self._parts.values())
 
     def in_use(self) -> tuple[SchemasInUse, ...]:
-        """Return what the records are read with, and what their columns come from; nothing before it was read.
-
-        Raises:
-            LakeboundError: A registry refuses.
-        """
+        """Return what the records are read with, and what their columns come from; nothing before it was read."""
         return tuple(found for one in self._parts.values() if (found := one.in_use()) is not None)
 
     @property

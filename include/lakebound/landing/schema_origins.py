@@ -29,7 +29,7 @@ _MOST_REASON_CHARACTERS = 500
 def schemas_in_use(
     source: SchemaSourceSpec,
     subjects: Mapping[str, Sequence[Version]],
-    refused: Mapping[SchemaId, str],
+    refused: Mapping[str, Mapping[SchemaId, str]],
     compatibility: Mapping[str, str],
 ) -> SchemasInUse:
     """Return what a pipeline's values or keys are read with, and what each column comes from.
@@ -37,13 +37,13 @@ def schemas_in_use(
     Args:
         source: How the pipeline says that they are read.
         subjects: All versions of each subject.
-        refused: Why nothing is read with a schema, by what records say of it.
+        refused: Of each subject, why nothing is read with a schema, by what records say of it.
         compatibility: Which changes of its schemas each subject allows.
     """
     found: list[SubjectInUse] = []
     columns: dict[str, ColumnOrigin] = {}
     for name, versions in [*subjects.items()][:MOST_SUBJECTS]:
-        described, own = _subject(name, versions, source, refused)
+        described, own = _subject(name, versions, source, refused.get(name, {}))
         found.append(SubjectInUse(subject=name, compatibility=compatibility.get(name, ""), versions=described))
         for key, origin in own.items():
             columns.setdefault(key, origin)

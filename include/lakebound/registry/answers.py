@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from lakebound.formats.schemas import SchemaKind
+from lakebound.formats.schemas import SchemaKind, SchemaText
 
 _MOST_REASON_CHARACTERS = 300
 _KINDS: Mapping[str, SchemaKind] = {"AVRO": "avro", "PROTOBUF": "protobuf", "JSON": "json_schema"}
@@ -36,6 +36,19 @@ class NoSuchPathError(UnreadableAnswerError):
 
 class UnusableSchemaError(ValueError):
     """A registry has a schema, and values cannot be read with it; the text says why."""
+
+
+class UnusableVersionError(UnusableSchemaError):
+    """The same of a version, of which the registry has told more.
+
+    Attributes:
+        id: What records say of it; None where the registry does not tell.
+        own: Its schema without what it imports; None where it is none that is read.
+    """
+
+    def __init__(self, problem: str, schema_id: int | None, own: SchemaText | None) -> None:
+        self.id, self.own = schema_id, own
+        super().__init__(problem)
 
 
 class _Answer(BaseModel):
@@ -88,6 +101,12 @@ class SchemaAnswer(_Answer):
         if name not in _KINDS:
             raise UnusableSchemaError(f"its type is {cut(name)}, and Lakebound reads {', '.join(_KINDS)}")
         return _KINDS[name]
+
+    @property
+    def own(self) -> SchemaText | None:
+        """The schema without what it imports; None where it is of a format that Lakebound does not read."""
+        kind = _KINDS.get(self.schema_type or "AVRO")
+        return None if kind is None else SchemaText(kind, self.schema_text)
 
 
 class SubjectVersionAnswer(_Answer):
@@ -198,6 +217,14 @@ def read_problem(body: bytes) -> ProblemAnswer | None:
         return _read(ProblemAnswer, body, "an error")
     except UnreadableAnswerError:
         return None
+
+
+def is_object(body: bytes) -> bool:
+    """Return whether an answer is a JSON object, as each reason is that a registry gives."""
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def check_rules(schema: SchemaAnswer) -> None:

@@ -41,7 +41,6 @@ class _Outcome:
     schema: SchemaText | None
     reason: str
     is_missing: bool = False
-    is_forbidden: bool = False
 
 
 @dataclass
@@ -124,7 +123,7 @@ class Asker:
             return _Outcome(None, f"Lakebound cannot use the schema: {cut(str(exc))}")
         except RegistryForbiddenError as exc:
             # Of this one: with a registry's rights by subject, a record can name any.
-            return _Outcome(None, str(exc), is_forbidden=True)
+            return _Outcome(None, str(exc))
         if schema is None:
             return _Outcome(None, _no_schema(self._registry.name, schema_id), is_missing=True)
         return _Outcome(schema, "")
@@ -138,7 +137,6 @@ def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
     """
     schemas: dict[SchemaId, SchemaText] = {}
     refused: dict[SchemaId, str] = {}
-    forbidden = False
     unanswered: list[SchemaId] = []
     away: RegistryUnavailableError | None = None
     for one, future in asked.items():
@@ -150,10 +148,9 @@ def _gathered(asked: Mapping[SchemaId, Future[_Outcome]]) -> Answers:
             unanswered.append(one)
         elif (outcome := future.result()).schema is None:
             refused[one] = outcome.reason
-            forbidden = forbidden or outcome.is_forbidden
         else:
             schemas[one] = outcome.schema
-    return Answers(schemas, refused, away, unanswered, forbidden)
+    return Answers(schemas, refused, away, unanswered)
 
 
 def _is_missing(future: Future[_Outcome]) -> bool:

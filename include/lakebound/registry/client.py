@@ -17,6 +17,7 @@ from lakebound.registry.answers import (
     TooLargeAnswerError,
     UnreadableAnswerError,
     UnusableSchemaError,
+    UnusableVersionError,
     read_compatibility,
     read_schema,
     read_subjects,
@@ -27,7 +28,7 @@ from lakebound.registry.references import with_references
 from lakebound.registry.session import RegistrySession
 from lakebound.spec.registry import RegistrySpec
 
-__all__ = ["RegisteredSchema", "RegistryClient", "UnusableSchemaError"]
+__all__ = ["RegisteredSchema", "RegistryClient", "UnusableSchemaError", "UnusableVersionError"]
 
 MOST_VERSIONS = 5_000
 """That are read of one subject: the newest. So many schemas are kept with a pipeline's state."""
@@ -141,12 +142,17 @@ class RegistryClient:
             imported: What versions import, where several are read that may import the same; it is added to.
 
         Raises:
-            UnusableSchemaError: Values cannot be read with its schema.
+            UnusableVersionError: Values cannot be read with its schema.
+            UnusableSchemaError: The same, and the registry's answer cannot be read in full.
         """
         answer = self._version(subject, "latest" if number is None else number, deleted=deleted)
         if answer is None:
             return None
-        return RegisteredSchema(subject, answer.version or number or 0, answer.id, self._resolved(answer, imported))
+        try:
+            schema = self._resolved(answer, imported)
+        except UnusableSchemaError as exc:
+            raise UnusableVersionError(str(exc), answer.id, answer.own) from None
+        return RegisteredSchema(subject, answer.version or number or 0, answer.id, schema)
 
     def compatibility(self, subject: str) -> str | None:
         """Return which changes of its schemas a subject allows, such as BACKWARD; by default the registry's own.

@@ -25,13 +25,11 @@ class Found:
         refused: Why values of a schema cannot be read, by what records say of it: the registry does not have it, or Lakebound
             cannot use it. Records of these go to quarantine.
         away: Why the registry has not told the others: it is an outage, and they are asked for again. None where no id is left.
-        forbidden: Whether it was asked for some that it does not let its user read; they are refused.
     """
 
     schemas: Mapping[SchemaId, SchemaText]
     refused: Mapping[SchemaId, str]
     away: RegistryUnavailableError | None = None
-    forbidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,12 @@ class Answers:
         refused: Why it gave none, by id.
         away: The first error of those that say that it is away.
         unanswered: Ids without an answer.
-        forbidden: Whether its user may not read some of those that it refused.
     """
 
     schemas: Mapping[SchemaId, SchemaText] = field(default_factory=dict)
     refused: Mapping[SchemaId, str] = field(default_factory=dict)
     away: RegistryUnavailableError | None = None
     unanswered: Collection[SchemaId] = ()
-    forbidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,5 +95,5 @@ def found_of(
     left = [one for one in ids if one not in found and one not in gone]
     has_answered = bool(answers.schemas or answers.refused)
     if answers.away is None and has_answered and len(left) > MANY_IDS:
-        return Found(found, {**gone, **dict.fromkeys(left, late.reason)}, forbidden=answers.forbidden)
-    return Found(found, gone, (answers.away or late.error) if left else None, answers.forbidden)
+        return Found(found, {**gone, **dict.fromkeys(left, late.reason)})
+    return Found(found, gone, (answers.away or late.error) if left else None)

@@ -22,7 +22,7 @@ from lakebound.errors import (
     RegistryLoginError,
     RegistryUnavailableError,
 )
-from lakebound.registry.answers import NoSuchPathError, TooLargeAnswerError, cut, read_problem
+from lakebound.registry.answers import NoSuchPathError, TooLargeAnswerError, cut, is_object, read_problem
 from lakebound.registry.tls import tls_context
 from lakebound.spec.registry import RegistrySpec
 from lakebound.spec.secret_bindings import REGISTRIES
@@ -77,7 +77,8 @@ class RegistrySession:
             what: What is asked for, for messages, such as ``schema 17``.
 
         Raises:
-            RegistryUnavailableError: No answer in time, or one that says that it cannot at this moment.
+            RegistryUnavailableError: No answer in time, or one that says that it cannot at this moment; or what answers stands
+                before a registry which has answered before.
             RegistryLoginError: The login is refused, or the registry's certificate.
             RegistryForbiddenError: Its user may not read this.
             RegistryAnswerError: What answers is no registry with Confluent's API, and none has answered before.
@@ -120,6 +121,11 @@ class RegistrySession:
             return self._away(f"what answers there at this moment is no schema registry: {reason}")
         return self._refusal(reason)
 
+    def _before_registry(self, said: str, status: int) -> LakeboundError:
+        """Return the error of a refusal without the reason that a registry gives: of a firewall, or a limit of requests."""
+        fields = f"; if it stays so, check {self._spec.login_fields}" if status == 401 else ""
+        return self.no_registry(f"{said} without a reason{fields}")
+
     def _refusal(self, reason: str) -> RegistryAnswerError:
         return RegistryAnswerError(self._name, self._spec.url, reason)
 
@@ -153,6 +159,8 @@ class RegistrySession:
             return Answer(body)
         problem = read_problem(body)
         said = f"status {status}" + (f": {cut(problem.message)}" if problem is not None and problem.message else "")
+        if status in (401, 403) and self._has_answered and not is_object(body):
+            raise self._before_registry(said, status)
         if status == 401:
             raise RegistryLoginError(self._name, self._spec.url, said, self._spec.login_fields)
         if status == 403:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.waiting import STRETCH
 
 from lakebound.control.findings import Finding, read_source
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import LakeboundError, RegistryUnavailableError, SchemaChangedError
+from lakebound.errors import LakeboundError, RegistryLoginError, RegistryUnavailableError, SchemaChangedError
 from lakebound.formats.schemas import PartOfRecord, SchemaId, SchemaText
 from lakebound.formats.versions import Version
 from lakebound.landing.part_schemas import MOST_IN_VAIN, MOST_STRANGE
@@ -62,13 +62,16 @@ class Subjects:
         versions = [Version(number, (self.first_id + number - 1,), one) for number, one in enumerate(self.schemas, 1)]
         return dict.fromkeys(subjects, versions)
 
+    def newer(self, subjects: Collection[str], found: Mapping[SchemaId, SchemaText | str]) -> Mapping[str, Sequence[Version]]:
+        return self.versions(subjects, or_kept=False)
+
     def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
         pass
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         return dict.fromkeys(subjects, "BACKWARD")
 
-    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         self.asked += ids
         known = {**dict(enumerate(self.schemas, self.first_id)), **self.others}
         return {one: known.get(one, "there is none") for one in ids}
@@ -440,9 +443,9 @@ class AwayForAWhile(Subjects):
         self._answers()
         return super().versions(subjects)
 
-    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         self._answers()
-        return super().find(ids, subjects)
+        return super().find(ids)
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         self._answers()
@@ -572,6 +575,28 @@ def test_what_is_in_use_is_told_of_key_and_value() -> None:
     book.followed(tables_with(without=""))
     told = {one.part: (one.subjects[0].subject, [column.name for column in one.columns]) for one in book.in_use()}
     assert told == {"value": ("orders-value", ["a"]), "key": ("orders-key", ["x", "y"])}
+
+
+def test_a_registry_that_refuses_keeps_nothing_of_the_other_part_from_being_told() -> None:
+    subjects: dict[PartOfRecord, AwayForAWhile] = {"value": AwayForAWhile([avro("a")]), "key": AwayForAWhile([avro("k")])}
+    book = SchemaBook(pipeline(key={}), {}, subjects, learns=True)
+    book.followed(tables_with(without=""))
+    subjects["value"].error = RegistryLoginError("shop", "http://nowhere", "status 401", "password")
+    assert [one.part for one in book.in_use()] == ["value", "key"]
+
+
+def test_a_version_that_is_refused_in_one_topic_alone_is_told() -> None:
+    class TwoSubjects(Subjects):
+        def versions(self, subjects: Collection[str], *, or_kept: bool = True) -> Mapping[str, list[Version]]:
+            other = SchemaText("avro", avro("x").text.replace("Order", "Payment"))
+            shared = Version(1, (2,), avro("a"))
+            return {"orders-value": [Version(1, (1,), other), replace(shared, number=2)], "returns-value": [shared]}
+
+    book = SchemaBook(pipeline(topics=("orders", "returns")), {}, {"value": TwoSubjects([])}, learns=True)
+    book.followed(tables_with(without=""))
+    assert "its record is Order" in book.not_followed["value"][2] and 2 not in refused(book)
+    problems = {one.subject: one.versions[0].problem for one in book.in_use()[0].subjects}
+    assert "its record is Order" in problems["orders-value"] and not problems["returns-value"]
 
 
 def test_columns_that_the_pipeline_names_say_which_versions_are_read() -> None:

@@ -111,3 +111,25 @@ def test_a_subject_that_may_not_be_read_at_all_needs_a_person() -> None:
             ask_for(book, {"value": {99}})
         with pytest.raises(RegistryForbiddenError, match="subject 'orders-value'"):
             _ = book_of(server.url).spec
+
+
+@pytest.mark.parametrize("why", [FORBIDDEN, MISSING])
+def test_a_version_whose_id_may_not_be_asked_for_is_read_when_a_record_names_it(why: Said) -> None:
+    """Rights may be by subject, and an id may belong to a context, so that it is none by itself."""
+    listed = [1, 2]
+
+    def by_version(request: Seen) -> Said:
+        path = urlsplit(request.path).path
+        if path == "/subjects/orders-value/versions":
+            return said(listed)
+        return why if path.startswith("/schemas/ids/") else answer(request, ())
+
+    with answering_requests(by_version) as server:
+        book = book_of(server.url)
+        _ = book.spec
+        listed.append(3)
+        ask_for(book, {"value": {3, 77}})
+        value = book.spec.value
+        assert isinstance(value, SchemaValueSpec) and value.read.known is not None
+        assert {one for one, _ in value.read.known.writers} == {1, 2, 3}
+        assert [*dict(value.read.known.refused)] == [77]

@@ -17,7 +17,7 @@ from tests.support.registry.named_schemas import ask_for
 from tests.support.registry.said_answers import HANG_UP, Said, Seen, answering_requests
 
 from lakebound.control.folder import ControlFolder
-from lakebound.errors import RegistryAnswerError, RegistryUnavailableError
+from lakebound.errors import RegistryAnswerError, RegistryRefusalError, RegistryUnavailableError
 from lakebound.formats.schemas import SchemaId
 from lakebound.landing import registry_subjects
 from lakebound.landing.listed_versions import MOST_AGAIN
@@ -409,12 +409,13 @@ def test_random_ids_take_no_versions_to_be_refused(control: ControlFolder, count
         before = len(server.seen)
         ask_for(book, {"value": range(10_000, 10_000 + count)})
         asked = [one.path for one in server.seen[before:]]
-        assert len(asked) == 2 * count and all("/schemas/ids/1" in one for one in asked)
+        assert len(asked) == 2 * count + 2 and not any("/versions/" in one for one in asked)
+        assert len([one for one in asked if "/schemas/ids/1" in one]) == 2 * count
         many.versions[101], many.schemas[101] = 101, order("a", "new")
         before = len(server.seen)
         ask_for(book, {"value": [101]})
         assert 101 in known(book)[1]
-        assert len(server.seen) - before <= MOST_AGAIN + 6
+        assert len(server.seen) - before == 4, "the id, two lists, and the version"
 
 
 def test_what_a_slow_registry_has_told_within_the_deadline_is_not_asked_for_again(
@@ -510,6 +511,119 @@ def test_what_answers_in_place_of_the_registry_for_a_while_is_an_outage(
     for book in (running, started_meanwhile):
         book.ask()
         assert known(book)[1] == {11, 12, 13} and book.away is None
+
+
+FIREWALL = {
+    403: "what answers there at this moment is no schema registry: status 403 without a reason",
+    401: "what answers there at this moment is no schema registry: status 401 without a reason; if it stays so, check",
+}
+
+
+@pytest.mark.parametrize("status", FIREWALL)
+@pytest.mark.parametrize("body", [b"<html>blocked</html>", b"", b"[]"])
+def test_a_refusal_without_a_reason_passes_where_a_registry_has_answered(
+    registry: Registry, control: ControlFolder, status: int, body: bytes
+) -> None:
+    """Firewalls and limits of requests refuse like this; at a first start it may be the login, which a person mends."""
+    registry.answer = Said(body, status)
+    with pytest.raises(RegistryRefusalError):
+        _ = book_of(registry, control).spec
+    registry.answer = None
+    book = book_of(registry, control)
+    before = known(book)
+    registry.versions[3], registry.schemas[13], registry.answer = 13, order("a", "b"), Said(body, status)
+    for ask in (lambda: ask_for(book, {"value": {13}}), book.look):
+        with pytest.raises(RegistryUnavailableError, match=FIREWALL[status]):
+            ask()
+    assert known(book) == before and known(book_of(registry, control)) == before
+    registry.answer = Said(b'{"message": "Forbidden"}', status)
+    with pytest.raises(RegistryRefusalError):
+        book.look()
+    registry.answer = None
+    book.ask()
+    assert known(book)[1] == {11, 12, 13}
+
+
+GONE = {
+    "an import that may not be read": Said(b'{"error_code": 40301, "message": "no"}', 403),
+    "an import that is gone": Said(b'{"error_code": 40402, "message": "no"}', 404),
+    "a version that may not be read": Said(b'{"error_code": 40301, "message": "no"}', 403),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_a_used_version_that_the_registry_cannot_give_any_more_stays_in_its_place(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """It is the newest one, and its defaults are those of older records."""
+    say, answers = registry.say, dict[str, Said]()
+    imports = [{"name": "Pay", "subject": "pay", "version": 1}]
+    pay = json.dumps({"type": "record", "name": "Pay", "fields": [{"name": "p", "type": "long"}]})
+    newest = json.loads(order("a"))
+    newest["fields"].append({"name": "pay", "type": ["null", "Pay"], "default": None})
+
+    def with_imports(seen: Seen) -> Said:
+        path = urlsplit(seen.path).path
+        if path in answers:
+            return answers[path]
+        if path == "/subjects/pay/versions/1":
+            return said({"subject": "pay", "version": 1, "id": 50, "schema": pay})
+        if path == f"/subjects/{SUBJECT}/versions/2":
+            return said({"subject": SUBJECT, "version": 2, "id": 12, "schema": json.dumps(newest), "references": imports})
+        if path == "/schemas/ids/12":
+            return said({"schema": json.dumps(newest), "references": imports})
+        return say(seen)
+
+    monkeypatch.setattr(registry, "say", with_imports)
+    with running(registry):
+        book = book_of(registry, control)
+        before = known(book)
+        assert before == (["a", "pay"], {11, 12}, {})
+        answers["/subjects/pay/versions/1" if "import" in what else f"/subjects/{SUBJECT}/versions/2"] = GONE[what]
+        if "import" not in what:
+            answers["/schemas/ids/12"] = GONE[what]
+        for one in (book, book, book_of(registry, control)):
+            one.look()
+            assert not one.has_newer or one is not book
+            assert known(one) == before
+            [subject] = one.in_use()[0].subjects
+            assert [(version.number, version.problem) for version in subject.versions] == [(2, ""), (1, "")]
+        # Another schema by its id is another schema, also without what it imports.
+        newest["fields"].append({"name": "quite", "type": "long", "default": 7})
+        if "import" in what:
+            book.look()
+            assert known(book)[1] == {11} and "another schema by the id 12" in known(book)[2][12]
+
+
+def test_a_version_that_cannot_be_used_is_told_before_a_record_names_it(
+    registry: Registry, control: ControlFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, say, count = book_of(registry, control), registry.say, 0
+    assert known(book)[1] == {11, 12}
+    registry.versions |= {3: 13, 4: 14}
+    rules = {"domainRules": [{"name": "pii", "type": "ENCRYPT"}]}
+
+    def odd(seen: Seen) -> Said:
+        nonlocal count
+        path = urlsplit(seen.path).path
+        if path.endswith("/versions/3"):
+            return said({"subject": SUBJECT, "version": 3, "id": 13, "schema": order("c"), "ruleSet": rules})
+        if path.endswith("/versions/4"):
+            count += 1
+            return Said(json.dumps({"error_code": 40301, "message": f"request {count}"}).encode(), 403)
+        return say(seen)
+
+    monkeypatch.setattr(registry, "say", odd)
+    with running(registry):
+        book = book_of(registry, control)
+        for _ in range(3):
+            assert known(book)[1] == {11, 12}
+            told = book.not_followed["value"]
+            assert "encryption rule (pii)" in told[13] and "does not allow" in told[f"4 of subject {SUBJECT}"]
+            assert len(told) == 2
+            book.look()
+            assert not book.has_newer, "a reason in other words is nothing new"
+        assert count > 2
 
 
 def text_order() -> str:

@@ -35,7 +35,7 @@ VERSIONS = [
 
 def found(versions: list[Version] = VERSIONS, refused: dict[int | str, str] | None = None, **value: Any) -> SchemasInUse:
     source = SchemaValueSpec.model_validate({"format": "avro", "registry": "shop", **value})
-    return schemas_in_use(source, {"orders-value": versions}, refused or {}, {"orders-value": "BACKWARD"})
+    return schemas_in_use(source, {"orders-value": versions}, {"orders-value": refused or {}}, {"orders-value": "BACKWARD"})
 
 
 def test_each_column_says_since_which_version_and_until_when() -> None:

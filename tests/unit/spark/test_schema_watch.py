@@ -48,13 +48,16 @@ class Subjects:
             raise LakeboundError("the registry is away")
         return {"orders-value": [Version(number, (number,), one) for number, one in enumerate(self.schemas, 1)]}
 
+    def newer(self, subjects: Collection[str], found: Mapping[SchemaId, SchemaText | str]) -> Mapping[str, Sequence[Version]]:
+        return self.versions(subjects, or_kept=False)
+
     def keep(self, versions: Mapping[str, Sequence[Version]]) -> None:
         pass
 
     def compatibility(self, subjects: Collection[str]) -> Mapping[str, str]:
         return dict.fromkeys(subjects, "BACKWARD")
 
-    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         raise AssertionError("no record names another schema")
 
 
@@ -65,7 +68,7 @@ class AwayAtFirst(Subjects):
         super().__init__()
         self.is_away, self.asked, self.looks = True, 0, 4
 
-    def find(self, ids: Collection[SchemaId], subjects: Collection[str]) -> Mapping[SchemaId, SchemaText | str]:
+    def find(self, ids: Collection[SchemaId]) -> Mapping[SchemaId, SchemaText | str]:
         self.asked += 1
         if self.is_away:
             raise RegistryUnavailableError("shop", "http://nowhere", "refused")
