@@ -46,7 +46,8 @@ NO_BODY_EVERY = 41
 WRONG = "transforms.landing_transforms.tag_rows_wrongly"
 WRONG_SCHEMA = "id BIGINT NOT NULL, body STRING, amount DOUBLE NOT NULL, tags ARRAY<STRING>"
 """It takes records without a body, and refuses those without an amount."""
-POINTS = ["after_trim", "after_data_files"]
+# Entries without rows, by which each table says that the redo begins, come first.
+POINTS = ["before_commit/redo", "after_commit/redo", "after_trim", "after_data_files"]
 POINTS += [f"{point}/{of}" for point in ("before_commit", "after_commit") for of in ("recall", "delta", "iceberg")]
 RANDOM_KILLS = 20
 DEADLINE_SECONDS = 450.0

@@ -33,7 +33,12 @@ Apply = Annotated[str | None, typer.Option("--apply", metavar="HASH", help="Appl
 Sample = Annotated[
     int | None,
     typer.Option(
-        "--sample", min=1, max=100_000, metavar="N", help="Also show, column by column, what changes in N records of the range."
+        "--sample",
+        min=1,
+        max=100_000,
+        metavar="N",
+        help="Also show, column by column, what changes in the first table in N records of the range: the newest ones of its "
+        "longest part in each partition.",
     ),
 ]
 Undo = Annotated[bool, typer.Option("--undo", help="Undo the newest redo: the very rows that it replaced come back.")]
@@ -103,7 +108,7 @@ def _print_plan(plan: RedoPlan, command: str, tried: dict[str, Any] | None, *, j
     for line in plan.lines():
         show(line)
     if tried is not None:
-        show("\nin a sample of the range:")
+        show("\nin a sample (the first table; the newest records of the longest part of the range in each partition):")
         print_trial(tried, against_landed=True)
     show(f"\nPlan {plan.hash}. To apply it: {command}")
 
@@ -121,7 +126,7 @@ def _apply(spec: PipelineSpec, settings: Settings, plan: RedoPlan, *, json: bool
     from lakebound.operations.redo.apply import apply_redo
 
     result: ReplayResult | None = None
-    if plan.chunks:
+    if plan.has_work:
         user = operating_system_user()
         say(f"redo: applying plan {plan.hash}")
         result = apply_redo(spec, settings, plan, in_foreground("redo"), by=user, asked_by=user).result

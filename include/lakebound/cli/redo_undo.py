@@ -15,8 +15,9 @@ def undo_newest(pipeline: str, apply: str | None, *, json: bool) -> None:
         apply: Hash of the plan that is applied; None: it is shown.
         json: Whether the answer is JSON.
     """
+    from lakebound.control.folder import ControlFolder
     from lakebound.control.person import operating_system_user
-    from lakebound.operations.redo.apply import apply_undo_of_redo
+    from lakebound.operations.redo.apply import apply_undo_of_redo, is_recorded
     from lakebound.operations.redo.undo_facts import prepare_undo
     from lakebound.settings import load_settings
     from lakebound.tables.declared import owned_pipeline
@@ -33,7 +34,8 @@ def undo_newest(pipeline: str, apply: str | None, *, json: bool) -> None:
             return
         for line in plan.lines():
             show(line)
-        show("\nAll of it is back already." if plan.is_done else f"\nPlan {plan.hash}. To apply it: {command}")
+        is_told = plan.is_done and is_recorded(ControlFolder(places.home, spec.pipeline, places.state), plan.hash)
+        show("\nAll of it is back already." if is_told else f"\nPlan {plan.hash}. To apply it: {command}")
         return
     say(f"redo: undoing by plan {apply}")
     user = operating_system_user()

@@ -28,7 +28,7 @@ from lakebound.control.replay_result import ReplayResult
 from lakebound.control.turns import AskForTurn
 from lakebound.inspection.proof.history import Spans, spans_of
 from lakebound.inspection.proof.offset_arrays import Arrays, spans_from
-from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, count, intervals_of, missing, new_commit_id
+from lakebound.ledger.entry import Entry, Offsets, TopicOffsets, add, common, count, intervals_of, missing, new_commit_id
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.hours import hours_between, row_hours
 from lakebound.operations.backfill.half_done import check_no_undoing
@@ -38,6 +38,7 @@ from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import NOT_BEGUN, Standing, pieces_left, standing, to_do
 from lakebound.operations.redo.quarantined import count_from_quarantine, quarantined_among
 from lakebound.operations.redo.replacing import NewRows, Planned, RedoOvertakenError, check_as_planned, redo_chunk
+from lakebound.operations.redo.takes_place import check_takes_place
 from lakebound.operations.replay.plan import describe
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Committed, Waits
@@ -110,15 +111,23 @@ class RowsReplaced:
         return pieces_left(orders.wanted, orders.replaces, done, orders.spec.limits.max_records_per_batch)
 
     def open(self, session: SparkSession, check_wanted: CheckWanted) -> RedoneTables:
-        """Return the tables, ready for the first piece."""
-        self.orders.check_code()
-        return RedoneTables(self.orders, session, check_wanted)
+        """Return the tables, ready for the first piece.
+
+        Raises:
+            LakeboundError: What ``lakebound.operations.redo.takes_place.check_takes_place`` raises.
+        """
+        orders = self.orders
+        orders.check_code()
+        opened = {one.id: owned_table(orders.spec, one, orders.places) for one in orders.spec.tables}
+        found = {name: (table, view.entry) for name, (table, view) in opened.items() if view.entry is not None}
+        check_takes_place(orders.spec, orders.places, found, add(orders.wanted, orders.gone))
+        return RedoneTables(orders, session, check_wanted)
 
     def finish(self) -> str:
         """Check that each table has all that the plan makes anew in it, and have it say that nothing is left.
 
         Returns:
-            Of how many offsets the rows stay; empty where of none.
+            Of which offsets the rows stay; empty where of none.
 
         Raises:
             RedoOvertakenError: Somebody who does not see the lock has taken rows back, or made them anew.
@@ -137,10 +146,10 @@ class RowsReplaced:
         so_far = standing(table.entries(), self.orders.plan)
         if left := count(missing(self.orders.replaces.get(one.id, {}), so_far.done)):
             raise RedoOvertakenError(one.id, f"{left:,} of its offsets have rows of before again")
-        # Of an earlier run, before Kafka deleted what was left.
-        if so_far.first and view.redo_progress.left:
+        # Of an earlier run, before Kafka deleted what was left; its own entries may have expired.
+        if view.redo_progress.plan == self.orders.plan and view.redo_progress.left:
             self.orders.run.mark(table, view, 0, first=so_far.first)
-        return so_far.stays
+        return add(so_far.stays, missing(common(self.orders.gone, view.coverage), so_far.done))
 
 
 class RedoneTables(CoveredTables):
@@ -164,6 +173,7 @@ class RedoneTables(CoveredTables):
             orders=orders,
             read=self._offsets_read,
             quarantined=self._quarantined,
+            over=view.redo_progress.plan,
         )
 
     def _look(self, piece: Offsets) -> Offsets:
@@ -215,6 +225,7 @@ class RedoneTarget(Target):
         origin: Where their rows come from.
         so_far: What this plan has done.
         own: Id of the newest commit of this plan in the table; empty before the first one.
+        over: Hash of the plan whose place may be taken, as it was looked at.
     """
 
     whole: Table = field(kw_only=True)
@@ -227,6 +238,7 @@ class RedoneTarget(Target):
     origin: Origin | None = None
     so_far: Standing = NOT_BEGUN
     own: str = ""
+    over: str = ""
 
     @property
     def _changes_seen(self) -> int | None:
@@ -267,7 +279,7 @@ class RedoneTarget(Target):
         if self.so_far.first or not count(self.replaces):
             return
         orders = self.orders
-        check_no_undoing(orders.spec.pipeline, self.id, self.view.entry)
+        check_no_undoing(orders.spec.pipeline, self.id, self.view.entry, known=self.over)
         committed = orders.run.mark(
             self.whole, self.view, count(self.replaces), attempts=max(_FEWEST_ATTEMPTS, orders.spec.limits.commit_attempts)
         )

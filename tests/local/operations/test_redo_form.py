@@ -9,6 +9,7 @@ import pytest
 from tests.support.streams.command_line import answer, lakebound, settings  # noqa: F401
 from tests.support.tables.deploys import Kafka, world_fixture  # noqa: F401
 from tests.support.tables.foreign_hands import foreign_iceberg
+from tests.support.tables.local_tables import offsets
 from tests.support.tables.redoing import LANDED, Scene, scene_fixture  # noqa: F401
 from tests.support.tables.rewinding import World
 
@@ -16,17 +17,21 @@ from lakebound.control.desired import change_desired
 from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident, read_incidents
 from lakebound.control.replay_result import ReplayResult
+from lakebound.ledger.entry import Entry, new_commit_id
 from lakebound.operations.form import kinds
 from lakebound.operations.form.asked import RepairForm
 from lakebound.operations.form.kinds import Approval, Question, apply_repair, plan_repair
 from lakebound.operations.recovery.plan import PlanChangedError, PlanRefusedError
 from lakebound.operations.redo import apply as applying
 from lakebound.operations.redo.apply import RedoNotCompletedError
+from lakebound.operations.redo.marking import Run
 from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.plan import NotRedoableError
 from lakebound.operations.redo.versions import UnknownSourceError
 from lakebound.operations.replay.bounds import BadBoundError
 from lakebound.settings import Settings, load_settings
+from lakebound.tables.commit import commit_entry
+from lakebound.tables.table import open_table
 
 NOW_MS = 1_800_000_000_000
 FROM_FIRST = '{"orders": {"0": 0}}'
@@ -122,6 +127,41 @@ def test_one_that_ended_early_fails_and_says_what_does_the_rest(
     assert ask(world, source="bbb").hash == plan.hash == orders[0].plan
     (incident,) = read_incidents(ControlFolder(world.at.home, "orders"))
     assert incident.outcome.startswith("stopped")
+
+
+def commit_own(world: World, plan: Question, source: str, start: int, end: int, left: int) -> None:
+    """Have the plan redo some offsets in each table, by other rows of the same number: none."""
+    for one in world.spec.tables:
+        table = open_table(one, world.at)
+        view, commit = table.read_ledger(), new_commit_id()
+        draft = Entry(kind="redo", pipeline="orders", epoch=view.epoch, commit=commit, redoes=offsets(start, end))
+        draft = Run("orders", plan.hash, source).named(draft, commit, left)
+        commit_entry(table, view, [], draft, own_epoch=view.epoch, check_lease=lambda: None, attempts=1)
+
+
+def test_one_that_was_interrupted_is_not_told_that_its_own_code_made_the_rows(world: World) -> None:
+    plan, ours = ask(world, source="aaa"), answer("redo", "orders", "--source", "aaa")["source"]
+    commit_own(world, plan, ours, 7, 17, left=23)
+    found = answer("redo", "orders", "--source", "aaa")
+    assert (found["hash"], found["made_by"], found["is_unfinished"]) == (plan.hash, ["aaa"], True)
+    assert [share["done"] for share in found["tables"]] == [10, 10]
+    assert not any("would make the same again" in note for note in found["notes"])
+
+
+def test_one_that_was_interrupted_ends_when_kafka_has_nothing_left(
+    world: World, started: Callable[[str], list[RedoOrders]]
+) -> None:
+    plan, orders = ask(world, source="aaa"), started("completed")
+    commit_own(world, plan, "good", 7, 17, left=23)
+    world.kafka = Kafka(earliest=60)
+    again = ask(world, source="aaa")
+    assert again.hash == plan.hash and "it was interrupted, and of the rest Kafka has no record any more" in again.page
+    approve(world, plan)
+    assert not orders[0].wanted and {name: held.partitions[0] for name, held in orders[0].gone.items()} == {
+        "orders": ((0, 20), (40, 60))
+    }
+    assert "completed: " in lakebound("redo", "orders", "--source", "aaa", "--apply", plan.hash).stdout
+    assert len(orders) == 2
 
 
 def test_refusals_are_those_of_the_command(world: World) -> None:

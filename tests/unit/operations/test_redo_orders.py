@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from lakebound.control.replay_result import ReplayResult
 from lakebound.formats.schemas import PartOfRecord, SchemaText
 from lakebound.landing.row_source import row_source
+from lakebound.operations.redo.apply import RedoNotCompletedError
 from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.replacing import RedoOvertakenError
 from lakebound.spec.pipeline import PipelineSpec
@@ -53,3 +55,11 @@ def test_a_stand_in_without_a_folder_of_code_is_not_looked_at(module: Path) -> N
     approved = orders(None, module, {})
     module.unlink()
     approved.check_code()
+
+
+def test_the_same_plan_is_offered_only_where_it_can_go_on() -> None:
+    ended = ReplayResult(app_id="redo-1", state="stopped", reason="asked to end")
+    assert "the same plan does the rest" in str(RedoNotCompletedError("orders", ended))
+    overtaken = RedoOvertakenError("delta:shop.orders", "others changed its rows")
+    refused = ended.model_copy(update={"state": "refused", "reason": str(overtaken), "error_class": "RedoOvertakenError"})
+    assert str(RedoNotCompletedError("orders", refused)).endswith("Plan the redo again. What it has committed stays")

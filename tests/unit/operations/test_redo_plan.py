@@ -14,6 +14,8 @@ from lakebound.ledger.entry import Entry, Offsets, TopicOffsets
 from lakebound.ledger.intervals import merge
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.topics import TopicFacts
+from lakebound.operations.recovery.landing_rate import START_SECONDS
+from lakebound.operations.redo.estimates import with_estimates
 from lakebound.operations.redo.held_rows import by_partition, copies_of, rows_among
 from lakebound.operations.redo.made_by import made_by
 from lakebound.operations.redo.plan import NotRedoableError, RedoPlan, check_redoable, make_plan
@@ -161,11 +163,46 @@ class TestVersions:
                 found[place[1]] = one.version.hash
         assert found == made[-1]
 
+    def test_what_a_plan_has_made_itself_counts_as_what_it_was_before(self) -> None:
+        bad = entry(offsets((0, 70)), ("bad", 0))
+        older = {"kind": "redo", "commit": "r0", "newest_redo": "r0", "redoes": offsets((0, 5)), "decision": "p0"}
+        own = {
+            "kind": "redo",
+            "commit": "r1",
+            "newest_redo": "r1",
+            "redo_before": "r0",
+            "redoes": offsets((0, 30)),
+            "decision": "p1",
+        }
+        first = bad.model_copy(update=older | {"redo_source": "older"})
+        newest = bad.model_copy(update=own | {"redo_source": "good"})
+        entries = [CommittedEntry("2", 2, newest), CommittedEntry("1", 1, first)]
+        assert sources_of({"t": made_by(newest, entries)}, offsets((0, 70))) == ("bad", "good")
+        assert sources_of({"t": made_by(newest, entries, before="p1")}, offsets((0, 70))) == ("bad", "older")
+        assert sources_of({"t": made_by(newest, entries, before="p1")}, offsets((5, 70))) == ("bad",)
+
     def test_what_kafka_deletes_changes_no_approval(self) -> None:
         plans = [make_plan("orders", offsets((3, 90)), {"t": offsets((0, 50))}, kafka(earliest=at), {}) for at in (0, 20, 40)]
         assert len({plan.hash for plan in plans}) == 1
         assert [plan.bounds for plan in plans] == [({TOPIC: {0: 3}}, {TOPIC: {0: 50}})] * 3
         assert [members(plan.redone) for plan in plans] == [{(0, o) for o in range(at, 50)} for at in (3, 20, 40)]
+
+
+class TestEstimates:
+    def test_rows_and_time_are_those_of_what_landed_elsewhere(self) -> None:
+        def landed(start: int, end: int, rows: int, at_ms: int) -> CommittedEntry:
+            body = {"range": offsets((start, end)), "read": end - start, "landed": rows, "rows": rows}
+            made = entry(offsets((0, end))).model_copy(update=body)
+            return CommittedEntry(str(at_ms), at_ms, made)
+
+        plan = make_plan("orders", offsets((0, 100)), {"t": offsets((0, 400))}, kafka(), {})
+        entries = [landed(300, 400, 50, 3_000), landed(200, 300, 50, 2_000), landed(50, 200, 0, 1_000)]
+        found = with_estimates(plan, {"t": entries})
+        assert (found.tables[0].estimate_rows_in, found.estimate_seconds) == (50, START_SECONDS + 1.0)
+        assert found.hash == plan.hash
+        assert [line for line in found.lines() if "an estimate" in line][1].startswith("t: about 50 rows come")
+        unknown = with_estimates(plan, {"t": entries[2:]})
+        assert (unknown.tables[0].estimate_rows_in, unknown.estimate_seconds) == (None, None)
 
 
 class TestRows:

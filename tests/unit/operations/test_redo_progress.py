@@ -18,7 +18,7 @@ from lakebound.landing.table_hours import hours_of
 from lakebound.ledger.entry import Entry, count
 from lakebound.ledger.hours import HOUR_MS, RowHours
 from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
-from lakebound.operations.redo.progress import NOT_BEGUN, pieces_left, standing, to_do
+from lakebound.operations.redo.progress import NOT_BEGUN, pieces_left, redone_since, standing, to_do, unfinished_since_ms
 from lakebound.operations.redo.replacing import with_leaving
 from lakebound.operations.release.released import released_offsets
 from lakebound.spec.pipeline import KAFKA_TIMESTAMP
@@ -39,6 +39,32 @@ def redone(*plans: tuple[str, int, int], back_to: int | None = None) -> list[Com
         progress = RedoProgress(plan=plans[back_to - 1][0]) if back_to else NO_REDO
         found.append(CommittedEntry("reset", 99, entry("reset", "c", newest_redo=newest, redo_progress=progress)))
     return found[::-1]
+
+
+@pytest.mark.parametrize(
+    ("left", "since_ms", "replaced"),
+    [
+        ((0, 0, 0), None, []),
+        ((0, 9, 0), None, []),
+        ((9, 0, 7), 2, [(20, 30)]),
+        ((0, 9, 7), 1, [(10, 30)]),
+        ((9, 8, 7), 0, [(0, 30)]),
+    ],
+)
+def test_a_redo_in_the_place_of_one_that_was_not_finished_goes_on_with_what_that_one_began(
+    left: tuple[int, ...], since_ms: int | None, replaced: list[tuple[int, int]]
+) -> None:
+    entries = redone(("a", 0, 10), ("b", 10, 20), ("c", 20, 30))
+    entries = [
+        CommittedEntry(
+            one.version,
+            one.committed_at_ms,
+            one.entry.model_copy(update={"redo_progress": RedoProgress(plan=one.entry.decision or "", left=left[number])}),
+        )
+        for number, one in zip((2, 1, 0), entries, strict=True)
+    ]
+    assert unfinished_since_ms(entries) == since_ms
+    assert solid(redone_since(entries, 99 if since_ms is None else since_ms)) == replaced
 
 
 def entry(kind: str, commit: str, **fields: Any) -> Entry:

@@ -23,19 +23,25 @@ class RedoUnfinishedError(LakeboundError, is_refusal=True):
     def __init__(self, pipeline: str, table: str, plan: str, left: int) -> None:
         super().__init__(
             f"pipeline {pipeline!r}: the redo {plan} has been done in part: {left:,} offsets are left in {table}, so its "
-            f"tables may hold different rows of a record. Finish it, or undo it by `lakebound redo {pipeline} --undo` (runbook "
-            f"bad-deploy), then try again"
+            f"tables may hold different rows of a record. Finish it, or undo it by `lakebound redo {pipeline} --undo`; if "
+            f"neither can be done, redo all of its range (runbook bad-deploy). Then try again"
         )
 
 
-def check_no_undoing(pipeline: str, table: str, entry: Entry | None) -> None:
+def check_no_undoing(pipeline: str, table: str, entry: Entry | None, *, known: str = "") -> None:
     """Check that no redo of a table is undone in part.
+
+    Args:
+        pipeline: The pipeline.
+        table: The table's id.
+        entry: The one that counts.
+        known: Hash of the plan of an undoing that can no longer be finished, whose place is taken; empty where there is none.
 
     Raises:
         UndoUnfinishedError: One is.
     """
     now = (entry.redo_progress if entry else None) or NO_REDO
-    if now.is_undoing:
+    if now.is_undoing and now.plan != known:
         raise UndoUnfinishedError(pipeline, table, now.undoes or "", now.left)
 
 

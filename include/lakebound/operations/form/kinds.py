@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from lakebound.control.folder import ControlFolder
 from lakebound.control.incidents import Incident
 from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
@@ -20,7 +21,7 @@ from lakebound.operations.recovery.apply import apply_recovery, plan_recovery
 from lakebound.operations.recovery.plan import FormAction, PlanChangedError, PlanRefusedError, RepairAction
 from lakebound.operations.recovery.rewind.apply import apply_rewind
 from lakebound.operations.recovery.rewind.facts import RewindRequest, make_plan
-from lakebound.operations.redo.apply import RedoNotCompletedError, apply_redo, apply_undo_of_redo
+from lakebound.operations.redo.apply import RedoNotCompletedError, apply_redo, apply_undo_of_redo, is_recorded
 from lakebound.operations.redo.plan import RedoPlan
 from lakebound.operations.redo.prepare import AskedRange, prepare
 from lakebound.operations.redo.undo_facts import prepare_undo
@@ -145,13 +146,14 @@ def _apply_rewind(form: RepairForm, spec: PipelineSpec, settings: Settings, appr
 
 def _plan_redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> Question:
     made = _redo(form, spec, settings, now_ms)
-    if not made.chunks:
+    if not made.has_work:
         why = "; ".join(line.strip() for line in made.lines() if not line.startswith("note: "))
         raise PlanRefusedError(spec.pipeline, "redo", f"no offset of the range is in a table and in Kafka: {why}")
     # As on the command line: what lands until somebody approves is no part of the plan.
     first, last = (json.dumps(bound, separators=(",", ":"), sort_keys=True) for bound in made.bounds)
     form = form.model_copy(update={"range_from": first, "range_to": last})
-    return Question(form, made.hash, _page(f"redo {spec.pipeline}", made.lines(), made.hash))
+    bounds = f"its bounds, to go on with if it is interrupted: range_from `{first}`, range_to `{last}`"
+    return Question(form, made.hash, _page(f"redo {spec.pipeline}", [*made.lines(), bounds], made.hash))
 
 
 def _apply_redo(form: RepairForm, spec: PipelineSpec, settings: Settings, approval: Approval) -> Incident:
@@ -172,8 +174,9 @@ def _redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int)
 
 
 def _plan_undo_of_redo(form: RepairForm, spec: PipelineSpec, settings: Settings, now_ms: int) -> Question:
-    made = prepare_undo(spec, places_of(settings, spec.warehouse))
-    if made.is_done:
+    places = places_of(settings, spec.warehouse)
+    made = prepare_undo(spec, places)
+    if made.is_done and is_recorded(ControlFolder(places.home, spec.pipeline, places.state), made.hash):
         raise PlanRefusedError(spec.pipeline, "undo_redo", f"the newest redo, {made.undoes}, is undone already")
     return Question(form, made.hash, _page(f"undo_redo {spec.pipeline}", made.lines(), made.hash))
 

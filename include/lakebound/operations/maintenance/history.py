@@ -36,6 +36,7 @@ class TablePast(Frozen):
         pins: Reader's name to the version on which it stands.
         restarts: Delta: reader's name to the version from which the log must stay, so that it can be started again.
         checkpoints: Delta: versions that have a log checkpoint.
+        is_undoing: Whether a redo is undone in part.
         problems: Why nothing may be taken away: a reader's checkpoint or an entry that cannot be read, and the like.
     """
 
@@ -47,6 +48,7 @@ class TablePast(Frozen):
     pins: dict[str, int] = Field(default_factory=dict)
     restarts: dict[str, int] = Field(default_factory=dict)
     checkpoints: tuple[int, ...] = ()
+    is_undoing: bool = False
     problems: tuple[str, ...] = ()
 
     def over_time(self) -> tuple[tuple[int, Version], ...]:

@@ -26,14 +26,14 @@ def left_by_repairs(past: TablePast, policy: HistorySpec, now_ms: int) -> set[in
     """Return what rewinds, redos and rollbacks left, as long as that can be undone, and the commits after it, which show that.
 
     Undoing looks for the reset, or for all commits of the redo and the version before the first of them; of a rollback nothing
-    else tells once the log of what was current is cut short.
+    else tells once the log of what was current is cut short. What is undone in part stays until that is finished.
     """
     known = {version.version for version in past.versions}
     held = {one for one, at_ms in past.was_current.items() if one in known and undo_until_ms(policy, at_ms) >= now_ms}
     found = set(held)
     for before, version in pairwise(past.versions):
         can_be_undone = version.kind in ("reset", "redo") and undo_until_ms(policy, version.committed_at_ms) >= now_ms
-        if can_be_undone or before.version in held:
+        if can_be_undone or (past.is_undoing and version.kind == "redo") or before.version in held:
             found |= {before.version, version.version}
     return found
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from lakebound.errors import BadEntryError
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError
 from lakebound.spec.maintenance import ReaderSpec
@@ -37,8 +38,7 @@ def past_of(history: History, table: str) -> TablePast:
         if counting is None and version.kind not in (None, "carry"):
             counting = commit
     versions.reverse()
-    if counting is not None:
-        _check_entry(counting, problems)
+    is_undoing = counting is not None and _is_undoing(counting, problems)
     since = tuple((at_ms, int(version)) for at_ms, version in history.current_since)
     known = {version.version: version for version in versions}
     changes: list[_Change] = [(before, after, after.committed_at_ms) for before, after in pairwise(versions)]
@@ -50,6 +50,7 @@ def past_of(history: History, table: str) -> TablePast:
         current=None if history.current is None else int(history.current),
         was_current=_left(changes, numbers),
         current_since=since,
+        is_undoing=is_undoing,
         problems=tuple(problems),
     )
 
@@ -69,12 +70,17 @@ def _version(commit: TableCommit, problems: list[str]) -> Version:
     )
 
 
-def _check_entry(counting: TableCommit, problems: list[str]) -> None:
-    """Note why the entry that counts cannot be read; of the others the kind alone was read."""
+def _is_undoing(counting: TableCommit, problems: list[str]) -> bool:
+    """Return whether the entry that counts says that a redo is undone in part; of the others the kind alone was read.
+
+    One that cannot be read is a problem.
+    """
     try:
-        _ = counting.entry
+        entry = counting.entry
     except BadEntryError as exc:
         problems.append(str(exc))
+        return False
+    return entry is not None and (entry.redo_progress or NO_REDO).is_undoing
 
 
 def _left(changes: Iterable[_Change], numbers: Mapping[int, int]) -> dict[int, int]:

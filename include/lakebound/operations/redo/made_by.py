@@ -27,21 +27,22 @@ class MadeBy:
     is_redo: bool = False
 
 
-def made_by(newest: Entry, entries: Iterable[CommittedEntry]) -> list[MadeBy]:
+def made_by(newest: Entry, entries: Iterable[CommittedEntry], *, before: str | None = None) -> list[MadeBy]:
     """Return which version made what, oldest first; what redos made follows, as far as their entries are kept.
 
     Args:
         newest: The entry that counts.
         entries: Of the table, newest first; none is asked for where no redo stands.
+        before: Hash of the plan of a redo that is left out: what it made counts as what it was before. None: none is.
     """
-    redone = list(_redone(newest, entries))
+    redone = list(_redone(newest, entries, before))
     every = reduce(add, (one.offsets for one in redone), Offsets())
     landed = [MadeBy(version, missing(held, every)) for version, held in landed_by(newest.sources, newest.coverage)]
     return [*landed, *redone[::-1]]
 
 
-def _redone(newest: Entry, entries: Iterable[CommittedEntry]) -> Iterator[MadeBy]:
-    """Yield what each standing redo made of which nothing came since, newest first."""
+def _redone(newest: Entry, entries: Iterable[CommittedEntry], before: str | None) -> Iterator[MadeBy]:
+    """Yield what each standing redo made of which nothing came since, newest first; not what the plan ``before`` made."""
     at, claimed, undone = newest.newest_redo, Offsets(), dict[str, Offsets]()
     for committed in entries if at else ():
         entry = committed.entry
@@ -49,7 +50,7 @@ def _redone(newest: Entry, entries: Iterable[CommittedEntry]) -> Iterator[MadeBy
             continue
         if entry.undoes is not None:
             undone[entry.undoes] = add(undone.get(entry.undoes, {}), entry.redoes)
-        else:
+        elif before is None or entry.decision != before:
             own = missing(missing(entry.redoes, claimed), undone.get(entry.decision or "", {}))
             claimed = add(claimed, own)
             if count(own):

@@ -21,6 +21,7 @@ class RedoOrders(ReplayOrders):
     Attributes:
         replaces: Of all offsets that are read again, those of each table, by its id.
         plan: Hash of the plan that was approved; the entries name it.
+        gone: Offsets of the plan of which Kafka no longer has the records: their rows stay as they are.
         held_since: Since when the pipeline was held when the plan was applied, in epoch seconds: the redo lands under this
             hold, and one that comes later ends it. None: it was not held.
         changes_seen: How many commits by others had ever changed rows of each table when the plan was made, by its id.
@@ -30,6 +31,7 @@ class RedoOrders(ReplayOrders):
 
     replaces: dict[str, Offsets]
     plan: str
+    gone: Offsets = Field(default_factory=dict)
     held_since: float | None = None
     changes_seen: dict[str, int] = Field(default_factory=dict)
     made_by: tuple[str | None, ...] = ()

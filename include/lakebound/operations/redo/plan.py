@@ -20,6 +20,7 @@ from lakebound.operations.recovery.plan import HASH_CHARACTERS
 from lakebound.operations.replay.plan import below_marks, deleted_by_kafka, describe, lowest_marks
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.real_time import REAL_TIME
+from lakebound.spec.times import seconds_in_words
 from lakebound.tables.erased import erased_among
 
 
@@ -38,6 +39,7 @@ class RedoShare(Frozen):
         replaces: Offsets whose rows are made again: those of the range that it covers.
         gone: Those of the range that it covers and that Kafka no longer has.
         rows_out: Rows of these offsets, which leave.
+        estimate_rows_in: About how many rows come; None where the newest entries do not tell.
         files: Data files that hold them; each is rewritten with what else it holds.
         size_bytes: Size of these files.
         copied_bytes: What their copies take at most; a file is copied in each batch of which it holds rows.
@@ -50,6 +52,7 @@ class RedoShare(Frozen):
     replaces: Offsets = Field(default_factory=dict)
     gone: Offsets = Field(default_factory=dict)
     rows_out: int = 0
+    estimate_rows_in: int | None = None
     files: int = 0
     size_bytes: int = 0
     copied_bytes: int = 0
@@ -73,6 +76,8 @@ class RedoPlan(Frozen):
         uncovered: Offsets of the range that no table has: a replay lands them.
         left_to_stream: Offsets of the range at or above the lowest next offset, which the stream itself lands.
         chunks: In how many pieces it is read.
+        estimate_seconds: About how long it takes; None where nothing is left, or the newest entries do not tell.
+        is_unfinished: Whether a table says that this very plan is done in part.
         notes: What else is to be known.
     """
 
@@ -87,6 +92,8 @@ class RedoPlan(Frozen):
     uncovered: Offsets = Field(default_factory=dict)
     left_to_stream: Offsets = Field(default_factory=dict)
     chunks: int = 0
+    estimate_seconds: float | None = None
+    is_unfinished: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -113,6 +120,16 @@ class RedoPlan(Frozen):
         return add(self.redone, self.gone)
 
     @property
+    def holds(self) -> Offsets:
+        """The offsets about which it decides: also those whose rows stay, because the records are gone or rows were erased."""
+        return add(self.approved, self.erased)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether it has anything to do; one that was interrupted has to say at least that nothing is left."""
+        return self.chunks > 0 or self.is_unfinished
+
+    @property
     def bounds(self) -> tuple[NextOffsets, NextOffsets]:
         """First offset, and the offset after the last one, of each partition: what the stream lands later is not between."""
         return first_offsets(self.approved), high_water_marks(self.approved)
@@ -131,12 +148,22 @@ class RedoPlan(Frozen):
         yield f"  from Kafka: {describe(self.redone)}"
         made_by = ", ".join("not known" if one is None else one or "-" for one in self.made_by) or "-"
         yield f"  the rows were made by source {made_by}, and would be made by {self.source or 'not known'}"
+        if self.estimate_seconds is not None:
+            yield (
+                f"  it takes about {seconds_in_words(self.estimate_seconds)} (an estimate: as fast as the stream landed of "
+                f"late; copies of what else the files hold take time, too)"
+            )
         for share in self.tables:
             yield (
                 f"{share.table}: {share.rows_out:,} rows leave, and come again from {count(share.replaces):,} offsets; "
                 f"{share.files:,} files ({share.size_bytes:,} bytes) are rewritten, in all batches up to "
                 f"{share.copied_bytes:,} bytes"
             )
+            if share.estimate_rows_in is not None:
+                yield (
+                    f"{share.table}: about {share.estimate_rows_in:,} rows come (an estimate: as many per record as landed "
+                    f"outside of this range of late)"
+                )
             if share.done:
                 rest = "" if share.done < count(share.replaces) else "; nothing is left"
                 yield f"{share.table}: done already: {share.done:,} of these offsets{rest}"
@@ -147,6 +174,8 @@ class RedoPlan(Frozen):
                     f"changed in this range is lost: rows that they deleted come back, and rows that they corrected become "
                     f"what the transform makes of their records"
                 )
+        if self.is_unfinished and not self.chunks:
+            yield "it was interrupted, and of the rest Kafka has no record any more: applying it ends it, and these rows stay"
         for what, offsets in self._left_alone():
             if count(offsets):
                 yield f"{what}, {count(offsets):,} offsets: {describe(offsets)}"

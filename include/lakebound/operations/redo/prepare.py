@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 
 from lakebound.control.disks import disk_of
 from lakebound.landing.kafka import KafkaFacts
@@ -15,13 +16,14 @@ from lakebound.ledger.erased import ErasedRows
 from lakebound.ledger.foreign_changes import remembered
 from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.ledger.topics import TopicFacts
-from lakebound.operations.backfill.half_done import check_no_undoing
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.erase.prepare import erasable
+from lakebound.operations.redo.estimates import ENTRIES, with_estimates
 from lakebound.operations.redo.held_rows import held_rows
 from lakebound.operations.redo.made_by import made_by
 from lakebound.operations.redo.plan import RedoPlan, RedoShare, check_redoable, make_plan
 from lakebound.operations.redo.progress import standing
+from lakebound.operations.redo.takes_place import check_takes_place
 from lakebound.operations.redo.versions import find_source, landed_by_source, sources_of
 from lakebound.operations.replay.bounds import ReplayBound, between, resolve
 from lakebound.operations.replay.chunks import chunks
@@ -61,7 +63,8 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
         NotRedoableError: The pipeline's rows cannot be made again so.
         UnknownSourceError: No table remembers such a version of the code.
         NothingLandedYetError: A table has no ledger yet.
-        UndoUnfinishedError: A redo is undone in part.
+        UndoUnfinishedError: A redo is undone in part, and that can be finished.
+        UnfinishedLeftOutError: Another redo, or its undoing, is done in part, and has replaced rows of other offsets.
         RowsNotInFilesError: A table has files that are not rewritten here.
         TableFeatureError: A table has a feature with which that is not done.
         LakeboundError: What ``lakebound.operations.redo.plan.make_plan`` refuses, and what reading ledgers and Kafka raises.
@@ -74,7 +77,6 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     for one in spec.tables:
         table, view = owned_table(spec, one, places)
         assert view.entry is not None, "owned_table refuses a table without"
-        check_no_undoing(spec.pipeline, one.id, view.entry)
         tables[one.id], views[one.id], entries[one.id] = table, view, view.entry
     topics = broker.topics(spec.topics)
     erased = reduce(ErasedRows.plus, (read_erased(tables[name], entry) for name, entry in entries.items()), ErasedRows())
@@ -85,20 +87,32 @@ def prepare(spec: PipelineSpec, settings: Settings, wanted: AskedRange) -> RedoP
     found = plan.model_copy(
         update={
             "source": code,
-            "made_by": sources_of({name: made_by(one, tables[name].entries()) for name, one in entries.items()}, plan.redone),
             "tables": tuple(_with_rows(tables[share.table], views[share.table], share, pieces) for share in plan.tables),
             "chunks": len(pieces),
         }
     )
-    done = {name: standing(table.entries(), found.hash).done for name, table in tables.items()}
-    shares = tuple(one.model_copy(update={"done": count(common(done[one.table], one.replaces))}) for one in found.tables)
+    found = _with_past(found, tables, entries)
+    found = with_estimates(found, {name: list(islice(table.entries(), ENTRIES)) for name, table in tables.items()})
+    check_takes_place(spec, places, {name: (tables[name], one) for name, one in entries.items()}, found.holds)
     notes = (
         *_notes(spec, found),
-        *_unfinished(spec, entries, found.hash),
+        *_undoable(spec, entries, found.hash),
         *_other_code(spec, entries, code),
         *_room(found, tables),
     )
-    return found.model_copy(update={"tables": shares, "notes": notes})
+    return found.model_copy(update={"notes": notes})
+
+
+def _with_past(plan: RedoPlan, tables: Mapping[str, Table], entries: Mapping[str, Entry]) -> RedoPlan:
+    """Return the plan with what it has done by now, and which code had made the rows before it began."""
+    done = {name: standing(table.entries(), plan.hash).done for name, table in tables.items()}
+    made = {name: made_by(one, tables[name].entries(), before=plan.hash) for name, one in entries.items()}
+    found = {
+        "tables": tuple(one.model_copy(update={"done": count(common(done[one.table], one.replaces))}) for one in plan.tables),
+        "made_by": sources_of(made, plan.redone),
+        "is_unfinished": any((now := one.redo_progress) and now.left and now.plan == plan.hash for one in entries.values()),
+    }
+    return plan.model_copy(update=found)
 
 
 def _asked(
@@ -149,14 +163,19 @@ def _room(plan: RedoPlan, tables: Mapping[str, Table]) -> Iterator[str]:
             )
 
 
-def _unfinished(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:
-    for name, entry in entries.items():
-        now = entry.redo_progress or NO_REDO
-        if now.left and now.plan != plan:
-            yield (
-                f"the redo {now.plan} is not finished in {name}: {now.left:,} offsets are left. This plan takes its place, and "
-                f"`lakebound redo {spec.pipeline} --undo` then goes back to what that one has left"
-            )
+def _undoable(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:
+    """Yield how long the redo can be undone, or why it cannot be."""
+    begun = {name: now for name, entry in entries.items() if (now := entry.redo_progress or NO_REDO).left and now.plan != plan}
+    for name, now in begun.items():
+        what = f"the redo {now.plan}" if now.undoes is None else f"the undoing of the redo {now.undoes}"
+        yield (
+            f"{what} is not finished in {name}: {now.left:,} offsets are left. This plan takes its place, and cannot be "
+            f"undone: the rows of before it are of two transforms"
+        )
+    if not begun:
+        history, keeps = spec.maintenance.history, spec.maintenance.enabled
+        kept = f"for {seconds_in_words(history.undo_seconds)}" if keeps else "while the tables keep the versions before"
+        yield f"`lakebound redo {spec.pipeline} --undo` can undo it {kept}"
 
 
 def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:
@@ -169,9 +188,6 @@ def _notes(spec: PipelineSpec, plan: RedoPlan) -> Iterator[str]:
         f"how many rows come again is known when they are made: `lakebound try {spec.pipeline} --against-landed` shows what "
         f"changes in the newest ones"
     )
-    history, keeps = spec.maintenance.history, spec.maintenance.enabled
-    kept = f"for {seconds_in_words(history.undo_seconds)}" if keeps else "while the tables keep the versions before"
-    yield f"`lakebound redo {spec.pipeline} --undo` can undo it {kept}"
     for name in sorted({one.format for one in spec.tables}):
         yield f"Spark's streaming readers of a {name} table stop at such a commit without {rules_of(name).skips_changes}"
     for other in spec.other_targets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakebound.ledger.entry import Offsets, add, common, count, missing
@@ -38,22 +38,68 @@ def standing(entries: Iterable[CommittedEntry], plan: str) -> Standing:
         entries: Of the table, newest first; none older than needed is asked for.
         plan: Its hash.
     """
-    found, at = NOT_BEGUN, ""
-    for committed in entries:
+    found = NOT_BEGUN
+    for committed in redos(entries, plan):
         entry = committed.entry
-        if not at:
-            at = entry.newest_redo or ""
-            if not at or (entry.redo_progress or NO_REDO).plan != plan:
-                break
-        if entry.kind != "redo" or entry.commit != at:
-            continue
         if entry.decision != plan:
             break
         named, stays = add(entry.redoes, entry.redo_stays), add(found.stays, entry.redo_stays)
         found = Standing(entry.redo_first or found.first, add(found.done, named), stays)
-        at = entry.redo_before or ""
-        if not at or entry.commit == entry.redo_first:
+        if entry.commit == entry.redo_first:
             break
+    return found
+
+
+def redos(entries: Iterable[CommittedEntry], plan: str | None = None) -> Iterator[CommittedEntry]:
+    """Yield the redos, and the undoing of redos, on which the rows of a table stand, newest first, as far as they are kept.
+
+    Args:
+        entries: Of the table, newest first; none older than needed is asked for.
+        plan: None are yielded if the newest is of another plan; None: whichever it is.
+    """
+    at = ""
+    for committed in entries:
+        entry = committed.entry
+        if not at:
+            at = entry.newest_redo or ""
+            if not at or (plan is not None and (entry.redo_progress or NO_REDO).plan != plan):
+                return
+        if entry.kind != "redo" or entry.commit != at:
+            continue
+        yield committed
+        at = entry.redo_before or ""
+        if not at:
+            return
+
+
+def unfinished_since_ms(entries: Iterable[CommittedEntry]) -> int | None:
+    """Return since when a table says without a break that something is left, in epoch milliseconds; None: nothing is.
+
+    A redo that took the place of one that was not finished goes on with what that one began.
+
+    Args:
+        entries: Of the table, newest first; none older than needed is asked for.
+    """
+    since = None
+    for committed in redos(entries):
+        if not (committed.entry.redo_progress or NO_REDO).left:
+            break
+        since = committed.committed_at_ms
+    return since
+
+
+def redone_since(entries: Iterable[CommittedEntry], since_ms: int) -> Offsets:
+    """Return the offsets of which redos, and their undoing, have replaced the rows of a table since a time.
+
+    Args:
+        entries: Of the table, newest first; none older than needed is asked for.
+        since_ms: The time, in epoch milliseconds.
+    """
+    found: Offsets = {}
+    for committed in redos(entries):
+        if committed.committed_at_ms < since_ms:
+            break
+        found = add(found, committed.entry.redoes)
     return found
 
 

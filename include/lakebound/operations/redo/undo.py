@@ -30,7 +30,7 @@ from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.quarantined import quarantined_among
 from lakebound.operations.redo.replacing import NewRows, Planned, RedoOvertakenError, moments_of, redo_chunk
 from lakebound.operations.redo.undo_facts import prepare_undo
-from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoShare
+from lakebound.operations.redo.undo_plan import WORKS, AlreadyUndoneError, Chunk, NotUndoableError, UndoShare
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.spec.table import TableSpec
 from lakebound.tables.commit import Waits
@@ -54,6 +54,7 @@ def apply_undo(spec: PipelineSpec, places: Places, approved: str) -> dict[str, i
 
     Raises:
         PlanChangedError: It is another plan now; nothing was done.
+        AlreadyUndoneError: All of it is done.
         LakeboundError: What ``prepare_undo`` raises, and what reading and committing raises; what was committed stays.
     """
     control = ControlFolder(places.home, spec.pipeline, places.state)
@@ -62,7 +63,7 @@ def apply_undo(spec: PipelineSpec, places: Places, approved: str) -> dict[str, i
         if plan.hash != approved:
             raise PlanChangedError(spec.pipeline, approved, plan.hash)
         if plan.is_done:
-            raise NotUndoableError(spec.pipeline, f"the newest, {plan.undoes}, is undone", "`lakebound redo`, with its range")
+            raise AlreadyUndoneError(spec.pipeline, plan.undoes)
         specs = {one.id: one for one in spec.tables}
         run = Run(spec.pipeline, plan.hash, undoes=plan.undoes)
         for share in plan.tables:  # all of them before the first rows
@@ -93,22 +94,22 @@ def _bring_back(spec: PipelineSpec, places: Places, one: TableSpec, share: UndoS
             left = Chunk(redoes=missing(chunk.redoes, undone), read=chunk.read)
             if not count(left.redoes):
                 continue
-            work = partial(_bring_back_chunk, spec, places, one, (share.before, left), run, Waits(between=wait))
+            work = partial(_bring_back_chunk, spec, places, one, (share, left), run, Waits(between=wait))
             rows += retry_as_guest(work, what=f"undoing in {one.id}", attempts=spec.limits.commit_attempts)
             undone = add(undone, left.redoes)
     return rows
 
 
 def _bring_back_chunk(
-    spec: PipelineSpec, places: Places, one: TableSpec, what: tuple[str, Chunk], run: Run, waits: Waits
+    spec: PipelineSpec, places: Places, one: TableSpec, what: tuple[UndoShare, Chunk], run: Run, waits: Waits
 ) -> int:
     """Commit the old rows of some offsets in the place of the new ones, and return how many."""
-    (before, chunk), (table, view) = what, owned_table(spec, one, places)
+    (share, chunk), (table, view) = what, owned_table(spec, one, places)
     if view.redo_progress.plan != run.plan:
         raise RedoOvertakenError(one.id, "another redo, or a rewind, was committed")
     spans = spans_of(chunk.redoes)
     files = erasable(table)
-    hits = find_rows(files, spans, before)
+    hits = find_rows(files, spans, share.before)
     copies = Copies(files)
     try:
         # The other way round: a copy of each old file that lacks all rows but those that come back.
@@ -117,7 +118,7 @@ def _bring_back_chunk(
         so_far = standing(table.entries(), run.plan)
         draft = run.named(draft, so_far.first, max(0, view.redo_progress.left - count(missing(chunk.redoes, so_far.done))))
         attempts = max(_FEWEST_ATTEMPTS, spec.limits.commit_attempts)
-        new = NewRows(draft, (), spans, Planned(newest_redo=view.newest_redo), copied=copies.files)
+        new = NewRows(draft, (), spans, Planned(share.changes_seen, view.newest_redo), copied=copies.files)
         redo_chunk(table, new, attempts=attempts, waits=waits)
     except (FilesOutdatedError, TableMismatchError) as exc:
         copies.discard()  # none was committed

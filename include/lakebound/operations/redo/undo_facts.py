@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from lakebound.ledger.entry import Entry, Offsets, add, count
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoPlan, UndoShare, commits_of_newest
@@ -89,6 +90,7 @@ def _share(spec: PipelineSpec, table: Table, view: LedgerView, chain: Sequence[T
         undone=_together(commit.entry for commit in undoing),
         until_ms=_until_ms(spec, table, parent, own[-1].committed_at_ms),
         is_unfinished=view.redo_progress.left > 0,
+        changes_seen=view.changes_seen,
     )
 
 
@@ -111,6 +113,9 @@ def _check_only_redone(
     assert now is not None, "owned_table refuses a table without"
     if before is None:
         raise NotUndoableError(spec.pipeline, f"{table.spec.id} had no ledger before", WORKS)
+    if (half_done := before.redo_progress or NO_REDO).left:
+        what = f"before it, {table.spec.id} had rows of the redo {half_done.undoes or half_done.plan}, which was not finished"
+        raise NotUndoableError(spec.pipeline, what, WORKS)
     found = [
         (now.released != before.released + sum(one.from_quarantine for one in redone), "records were released from quarantine"),
         (now.erased != before.erased, "rows were erased by decision"),

@@ -29,6 +29,13 @@ class NotUndoableError(LakeboundError):
         super().__init__(f"pipeline {pipeline!r}: no redo can be undone: {reason}. What works: {works}")
 
 
+class AlreadyUndoneError(NotUndoableError):
+    """The newest redo is undone, and all tables say so."""
+
+    def __init__(self, pipeline: str, undoes: str) -> None:
+        super().__init__(pipeline, f"the newest, {undoes}, is undone", "`lakebound redo`, with its range")
+
+
 class Chunk(Frozen):
     """One commit of the redo.
 
@@ -51,6 +58,7 @@ class UndoShare(Frozen):
         undone: Offsets whose old rows are back already.
         until_ms: How long that version is kept, in epoch milliseconds.
         is_unfinished: Whether the table says that the redo, or its undoing, is done in part.
+        changes_seen: How many commits by others have ever changed rows of the table.
     """
 
     table: str
@@ -59,6 +67,7 @@ class UndoShare(Frozen):
     undone: Offsets = Field(default_factory=dict)
     until_ms: int = 0
     is_unfinished: bool = False
+    changes_seen: int = 0
 
     @property
     def offsets(self) -> Offsets:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from lakebound.control.applications import living_submission
 from lakebound.control.crash_loop import count_last_end, read_crash_loop
 from lakebound.control.desired import read_desired
-from lakebound.control.folder import ControlFolder, StateFile, modified_at
+from lakebound.control.folder import ControlFolder, StateFile, locked_if_free, modified_at
 from lakebound.control.last_end import read_last_end
 from lakebound.control.lease import lease_is_live, read_lease
 from lakebound.control.progress import read_outcome, read_progress
@@ -25,8 +25,10 @@ from lakebound.first_line import first_line
 from lakebound.inspection.doctor.pipeline.facts import KafkaLook, LedgerFacts, PipelineFacts, ScratchFacts
 from lakebound.inspection.doctor.pipeline.kafka_look import look_at_kafka, look_at_waiting
 from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
+from lakebound.inspection.doctor.pipeline.warning_rules import REDO_QUIET_SECONDS
 from lakebound.landing.checkpoint.offset_log import read_offset_log
 from lakebound.landing.target_kind import target_kinds
+from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
@@ -79,7 +81,25 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
         crash_loop=count_last_end(read_crash_loop(control), last_end, desired.since if desired else 0.0),
         scratch=read_scratch(control, living.app_id if living is not None else lease.app_id if lease is not None else ""),
         unreadable=files.unreadable,
+        repairing=_is_redo_quiet(ledgers, now) and _is_repairing(control),
     )
+
+
+def _is_redo_quiet(ledgers: Sequence[LedgerFacts], now: float) -> bool:
+    """Return whether a redo is not finished in a table and has said nothing there for a while; only then the lock is tried."""
+    progress = [one.entry.redo_progress or NO_REDO for one in ledgers if one.entry is not None]
+    return any(one.left and now - one.at_ms / 1000 >= REDO_QUIET_SECONDS for one in progress)
+
+
+def _is_repairing(control: ControlFolder) -> bool:
+    """Return whether a redo, an undoing or another repair is under way, as far as this machine sees its lock."""
+    if _modified_at(control.repair.with_name(f"{control.repair.name}.lock")) is None:
+        return False  # there is no lock yet, and none is made here
+    try:
+        with locked_if_free(control.repair) as is_free:
+            return not is_free
+    except (OSError, LakeboundError):
+        return False
 
 
 def read_scratch(control: ControlFolder, app_id: str) -> ScratchFacts:

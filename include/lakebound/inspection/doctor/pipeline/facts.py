@@ -160,6 +160,7 @@ class PipelineFacts:
             meanwhile.
         crash_loop: The failed starts in a row, that of the last application included.
         unreadable: Per control file that cannot be read, why.
+        repairing: Whether somebody holds the lock of repairs; looked at only where a redo is not finished.
         targets_seen: What the targets beside tables are like, by the key of their kind; each kind has rules of its own for it.
     """
 
@@ -180,6 +181,7 @@ class PipelineFacts:
     crash_loop: CrashLoop = field(default_factory=CrashLoop)
     scratch: ScratchFacts = ScratchFacts()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    repairing: bool = False
     targets_seen: Mapping[str, object] = field(default_factory=dict)
 
     @property

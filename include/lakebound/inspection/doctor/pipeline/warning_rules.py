@@ -65,16 +65,19 @@ def rows_changed_by_others(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 def redo_unfinished(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A redo, or its undoing, has ended before all was done: of the rest the rows are those of before."""
+    progress = {one.table: (one.entry.redo_progress if one.entry else None) or NO_REDO for one in facts.targets}
     for table in facts.targets:
-        now = (table.entry.redo_progress if table.entry else None) or NO_REDO
-        quiet = facts.now - now.at_ms / 1000
-        if not now.left or quiet < REDO_QUIET_SECONDS:
+        now = progress[table.table]
+        # Tables are undone one after another, and one of them may have nothing to do for a while.
+        said_ms = max(one.at_ms for one in progress.values() if one.plan == now.plan)
+        quiet = facts.now - said_ms / 1000
+        if not now.left or quiet < REDO_QUIET_SECONDS or facts.repairing:
             continue
         what = f"the redo {now.plan}" if now.undoes is None else f"the undoing of the redo {now.undoes}"
         sentence = (
             f"{what} is not finished in table {table.table}: {now.left:,} offsets are left, and it has done nothing for "
             f"{seconds_in_words(quiet)}. Finish it by the command that began it, or undo it: lakebound redo "
-            f"{facts.spec.pipeline} --undo"
+            f"{facts.spec.pipeline} --undo. If neither can be done, redo all of its range"
         )
         yield warning("redo-unfinished", sentence, "bad-deploy", table=table.table, plan=now.plan, left=now.left)
 
