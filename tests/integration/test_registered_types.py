@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ from lakebound.local.broker import Broker
 pytestmark = pytest.mark.integration
 
 RECORDS = 25
-LONG_TEXT = 900_000
+LONG_TEXT = 10 << 20
+MOST_BYTES = 4 * LONG_TEXT
+TEXTS = {"avro": "plain6", "json_schema": "plain0"}
+"""A column of texts, by the kind of the schema."""
 KINDS: dict[str, Callable[[], Sent]] = {
     "avro": lambda: avro_records(every_leaf(), random.Random(1), RECORDS),
     "avro drawn": lambda: avro_records(record_schema(random.Random(7), fields=8), random.Random(7), RECORDS),
@@ -42,6 +46,16 @@ KINDS: dict[str, Callable[[], Sent]] = {
     "json_schema": json_records,
 }
 LANES: tuple[Lane, ...] = ("direct", "driver", "cluster") if LONG_FORM else ("cluster",)
+
+
+def with_long_text(records: Sent) -> Sent:
+    """Return the records, and one more with a long text, where the schema has a text by itself."""
+    name = TEXTS.get(records.kind, "")
+    at = next((at for at, row in enumerate(records.rows) if isinstance(row.get(name), str)), None)
+    if at is None:
+        return records
+    value, row = ({**one[at], name: "é" * (LONG_TEXT // 2)} for one in (records.values, records.rows))
+    return replace(records, values=[*records.values, value], rows=[*records.rows, row])
 
 
 def contents(records: Sent, registry: SchemaRegistry, topic: str) -> Iterator[bytes]:
@@ -81,10 +95,11 @@ def hostile(good: bytes) -> Iterator[bytes]:
 def test_each_type_lands_as_it_was_sent(
     broker: Broker, topic: TopicMaker, schema_registry: SchemaRegistry, tmp_path: Path, kind: str, lane: Lane
 ) -> None:
-    records, name, journal = KINDS[kind](), topic("types", partitions=1), Journal()
-    producer = JournalingProducer(broker.bootstrap_servers, journal)
+    records, journal = with_long_text(KINDS[kind]()), Journal()
+    name = topic("types", partitions=1, config={"max.message.bytes": str(MOST_BYTES)})
+    producer = JournalingProducer(broker.bootstrap_servers, journal, message_max_bytes=MOST_BYTES)
     wrote = [*contents(records, schema_registry, name)]
-    bad = [*hostile(wrote[-1])]
+    bad = [*hostile(wrote[1])]
     for number, content in enumerate(wrote):
         producer.send(name, content, rows=[{"number": number}])
         for one in bad[number :: len(wrote)]:
