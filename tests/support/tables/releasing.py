@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,8 @@ class FakeBatch:
     """Everything fits, and is one row."""
 
     scene: Scene
+
+    left_out: Mapping[str, str] = {}
 
     def __init__(self, *_: object) -> None:
         """Needs no session."""
