@@ -70,7 +70,7 @@ def control(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> ControlFolde
         return [sys.executable, "-c", APPLICATION, orders.model_dump_json(by_alias=True)]
 
     monkeypatch.setattr(preparing, "KafkaFacts", Kafka)
-    monkeypatch.setattr("lakebound.landing.spark_command.spark_submit_command", command)
+    monkeypatch.setattr("lakebound.operations.backfill.running.spark_submit_command", command)
     folder = ControlFolder(settings.home, "orders")
     write_json(folder.folder / "behaviour.json", {"state": "completed"})
     return folder
