@@ -23,7 +23,7 @@ from lakebound.ledger.hours import RowHours
 from lakebound.ledger.intervals import Intervals, merge, merge_partitions, overlap_partitions, subtract_partitions, total
 from lakebound.ledger.marks import NextOffsets
 from lakebound.ledger.packing import pack, unpack
-from lakebound.ledger.redo_progress import RedoProgress
+from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
 from lakebound.ledger.sources import SourceVersion
 from lakebound.ledger.windows import WindowState
 
@@ -351,6 +351,11 @@ def high_water_marks(coverage: Mapping[str, TopicOffsets]) -> NextOffsets:
 def has_gaps(coverage: Mapping[str, TopicOffsets]) -> bool:
     """Return whether offsets are missing below a next offset: a start continues above them, and a replay lands them."""
     return any(len(intervals) > 1 for offsets in coverage.values() for intervals in offsets.partitions.values())
+
+
+def redo_in(entry: Entry | None) -> RedoProgress:
+    """Return what an entry says of the newest redo; of none where it says nothing."""
+    return (entry.redo_progress if entry else None) or NO_REDO
 
 
 def count(offsets: Mapping[str, TopicOffsets]) -> int:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakebound.errors import LakeboundError
-from lakebound.ledger.entry import Entry, Offsets
+from lakebound.ledger.entry import Entry, Offsets, redo_in
 from lakebound.ledger.foreign_changes import ForeignChange
-from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
+from lakebound.ledger.redo_progress import RedoProgress
 from lakebound.spec.table import TableSpec
 from lakebound.storage.location import Location
 from lakebound.tables.column_facts import FactsByColumn
@@ -121,7 +121,7 @@ class LedgerView:
     @property
     def redo_progress(self) -> RedoProgress:
         """The plan of the newest redo that stands, and how much of it is left in this table."""
-        return (self.entry.redo_progress if self.entry else None) or NO_REDO
+        return redo_in(self.entry)
 
     @property
     def newest_redo(self) -> str:

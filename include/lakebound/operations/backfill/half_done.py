@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lakebound.errors import LakeboundError
-from lakebound.ledger.entry import Entry
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import Entry, redo_in
 
 
 class UndoUnfinishedError(LakeboundError, is_refusal=True):
@@ -40,7 +39,7 @@ def check_no_undoing(pipeline: str, table: str, entry: Entry | None, *, known: s
     Raises:
         UndoUnfinishedError: One is.
     """
-    now = (entry.redo_progress if entry else None) or NO_REDO
+    now = redo_in(entry)
     if now.is_undoing and now.plan != known:
         raise UndoUnfinishedError(pipeline, table, now.undoes or "", now.left)
 
@@ -51,6 +50,6 @@ def check_no_redo_unfinished(pipeline: str, table: str, entry: Entry | None) -> 
     Raises:
         RedoUnfinishedError: One is.
     """
-    now = (entry.redo_progress if entry else None) or NO_REDO
+    now = redo_in(entry)
     if now.left:
         raise RedoUnfinishedError(pipeline, table, now.undoes or now.plan, now.left)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from lakebound.errors import BadEntryError
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import redo_in
 from lakebound.operations.maintenance.history import TablePast, Version
 from lakebound.operations.maintenance.reader_positions import ReaderUnreadableError
 from lakebound.spec.maintenance import ReaderSpec
@@ -80,7 +80,7 @@ def _is_undoing(counting: TableCommit, problems: list[str]) -> bool:
     except BadEntryError as exc:
         problems.append(str(exc))
         return False
-    return entry is not None and (entry.redo_progress or NO_REDO).is_undoing
+    return redo_in(entry).is_undoing
 
 
 def _left(changes: Iterable[_Change], numbers: Mapping[int, int]) -> dict[int, int]:

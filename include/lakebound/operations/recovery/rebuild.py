@@ -16,7 +16,7 @@ from lakebound.errors import (
     TableRestoredError,
     TopicRecreatedError,
 )
-from lakebound.ledger.entry import Entry, FormerCoverage, Offsets, TopicOffsets, add, count, missing
+from lakebound.ledger.entry import Entry, FormerCoverage, Offsets, TopicOffsets, add, count, missing, redo_in
 from lakebound.ledger.intervals import gaps, total
 from lakebound.ledger.redo_progress import NO_REDO, RedoProgress
 from lakebound.tables.reconstruction import from_rows
@@ -79,7 +79,7 @@ def rebuild(table: Table, reason: LakeboundError, topic_ids: Mapping[str, str]) 
             _check_rows(table, entry, version, topic_ids)
             redo = entry.newest_redo or ""
             found = Rebuilt(entry.coverage, "entry", str(version), entry.former, released=entry.released, newest_redo=redo)
-            return replace(found, redo_progress=entry.redo_progress or NO_REDO)
+            return replace(found, redo_progress=redo_in(entry))
         return _from_table(table, topic_ids)
     if isinstance(reason, NewerEntryError):
         return None  # it is whole, and says more than the rows do

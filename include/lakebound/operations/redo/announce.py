@@ -14,8 +14,8 @@ from lakebound.operations.redo.orders import RedoOrders
 from lakebound.operations.redo.progress import standing
 from lakebound.operations.redo.undo_facts import prepare_undo
 from lakebound.spec.pipeline import PipelineSpec
-from lakebound.spec.table import TableSpec
 from lakebound.tables.places import Places
+from lakebound.tables.table import LedgerView
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ def announce_redo(orders: RedoOrders) -> None:
     def made() -> Redone | None:
         spec, places = orders.spec, orders.places
         opened = ((one, owned_table(spec, one, places)) for one in spec.tables)
-        done = ((one, standing(table.entries(), orders.plan).done) for one, (table, _) in opened)
-        return _redone(spec, places, done, plan=orders.plan, before=orders.made_by, after=(orders.source.hash or None,))
+        done = ((one.id, view, standing(table.entries(), orders.plan).done) for one, (table, view) in opened)
+        return _redone(done, plan=orders.plan, before=orders.made_by, after=(orders.source.hash or None,))
 
     _note(orders.control, made)
 
@@ -50,18 +50,17 @@ def announce_undo(spec: PipelineSpec, places: Places, approved: str) -> None:
     def made() -> Redone | None:
         plan = prepare_undo(spec, places)
         specs = {one.id: one for one in spec.tables}
-        done = ((specs[share.table], share.undone) for share in plan.tables)
+        named = ((share, owned_table(spec, specs[share.table], places)[1]) for share in plan.tables if count(share.undone))
+        done = ((share.table, view, share.undone) for share, view in named)
         redo = next((one for one in read_redone(control) if one.plan == plan.undoes and one.undoes is None), None)
         before, after = (redo.source_after, redo.source_before) if redo else ((), ())
-        return _redone(spec, places, done, plan=approved, undoes=plan.undoes, before=before, after=after)
+        return _redone(done, plan=approved, undoes=plan.undoes, before=before, after=after)
 
     _note(control, made)
 
 
 def _redone(
-    spec: PipelineSpec,
-    places: Places,
-    done: Iterable[tuple[TableSpec, Offsets]],
+    done: Iterable[tuple[str, LedgerView, Offsets]],
     *,
     plan: str,
     before: tuple[str | None, ...],
@@ -69,9 +68,7 @@ def _redone(
     undoes: str | None = None,
 ) -> Redone | None:
     tables = {
-        one.id: TableRedone(version=owned_table(spec, one, places)[1].version, ranges=ranges_of(offsets))
-        for one, offsets in done
-        if count(offsets)
+        table: TableRedone(version=view.version, ranges=ranges_of(offsets)) for table, view, offsets in done if count(offsets)
     }
     if not tables:
         return None

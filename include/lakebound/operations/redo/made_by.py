@@ -9,6 +9,7 @@ from functools import reduce
 from lakebound.ledger.entry import Entry, Offsets, add, count, missing
 from lakebound.ledger.source_ranges import landed_by
 from lakebound.ledger.sources import SourceVersion
+from lakebound.operations.redo.progress import redos
 from lakebound.tables.table import CommittedEntry
 
 
@@ -43,11 +44,9 @@ def made_by(newest: Entry, entries: Iterable[CommittedEntry], *, before: str | N
 
 def _redone(newest: Entry, entries: Iterable[CommittedEntry], before: str | None) -> Iterator[MadeBy]:
     """Yield what each standing redo made of which nothing came since, newest first; not what the plan ``before`` made."""
-    at, claimed, undone = newest.newest_redo, Offsets(), dict[str, Offsets]()
-    for committed in entries if at else ():
+    claimed, undone = Offsets(), dict[str, Offsets]()
+    for committed in redos(entries) if newest.newest_redo else ():
         entry = committed.entry
-        if entry.kind != "redo" or entry.commit != at:
-            continue
         if entry.undoes is not None:
             undone[entry.undoes] = add(undone.get(entry.undoes, {}), entry.redoes)
         elif before is None or entry.decision != before:
@@ -56,6 +55,3 @@ def _redone(newest: Entry, entries: Iterable[CommittedEntry], before: str | None
             if count(own):
                 version = SourceVersion(hash=entry.redo_source, since_ms=committed.committed_at_ms)
                 yield MadeBy(version if entry.redo_source else None, own, is_redo=True)
-        at = entry.redo_before
-        if not at:
-            return

@@ -11,10 +11,9 @@ from lakebound.control.disks import disk_of
 from lakebound.landing.kafka import KafkaFacts
 from lakebound.landing.row_source import row_source
 from lakebound.landing.schema_files import read_schema_files
-from lakebound.ledger.entry import Entry, Offsets, common, count
+from lakebound.ledger.entry import Entry, Offsets, common, count, redo_in
 from lakebound.ledger.erased import ErasedRows
 from lakebound.ledger.foreign_changes import remembered
-from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.ledger.topics import TopicFacts
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.erase.prepare import erasable
@@ -165,7 +164,7 @@ def _room(plan: RedoPlan, tables: Mapping[str, Table]) -> Iterator[str]:
 
 def _undoable(spec: PipelineSpec, entries: Mapping[str, Entry], plan: str) -> Iterator[str]:
     """Yield how long the redo can be undone, or why it cannot be."""
-    begun = {name: now for name, entry in entries.items() if (now := entry.redo_progress or NO_REDO).left and now.plan != plan}
+    begun = {name: now for name, entry in entries.items() if (now := redo_in(entry)).left and now.plan != plan}
     for name, now in begun.items():
         what = f"the redo {now.plan}" if now.undoes is None else f"the undoing of the redo {now.undoes}"
         yield (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lakebound.ledger.entry import Offsets, add, common, count, missing
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import Offsets, add, common, count, missing, redo_in
 from lakebound.operations.replay.chunks import chunks
 from lakebound.tables.table import CommittedEntry
 
@@ -62,7 +61,7 @@ def redos(entries: Iterable[CommittedEntry], plan: str | None = None) -> Iterato
         entry = committed.entry
         if not at:
             at = entry.newest_redo or ""
-            if not at or (plan is not None and (entry.redo_progress or NO_REDO).plan != plan):
+            if not at or (plan is not None and redo_in(entry).plan != plan):
                 return
         if entry.kind != "redo" or entry.commit != at:
             continue
@@ -82,7 +81,7 @@ def unfinished_since_ms(entries: Iterable[CommittedEntry]) -> int | None:
     """
     since = None
     for committed in redos(entries):
-        if not (committed.entry.redo_progress or NO_REDO).left:
+        if not redo_in(committed.entry).left:
             break
         since = committed.committed_at_ms
     return since

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from lakebound.errors import LakeboundError
-from lakebound.ledger.entry import Entry, Offsets, add, count, missing
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import Entry, Offsets, add, count, missing, redo_in
 from lakebound.operations.backfill.half_done import UndoUnfinishedError
 from lakebound.operations.redo.progress import redone_since, unfinished_since_ms
 from lakebound.operations.redo.undo_facts import prepare_undo
@@ -43,7 +42,7 @@ def check_takes_place(spec: PipelineSpec, places: Places, tables: Mapping[str, t
         UndoUnfinishedError: A redo is undone in part, and that can be finished.
         UnfinishedLeftOutError: Rows of other offsets were replaced by what was not finished.
     """
-    unfinished = {name: one for name, (_, entry) in tables.items() if (one := entry.redo_progress or NO_REDO).left}
+    unfinished = {name: one for name, (_, entry) in tables.items() if (one := redo_in(entry)).left}
     for name, one in unfinished.items():
         if one.undoes is not None and _can_be_undone(spec, places, one.undoes):
             raise UndoUnfinishedError(spec.pipeline, name, one.undoes, one.left)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from lakebound.ledger.entry import Entry, Offsets, add, count
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import Entry, Offsets, add, count, redo_in
 from lakebound.operations.backfill.tables import owned_table
 from lakebound.operations.maintenance.keep import undo_until_ms
 from lakebound.operations.redo.undo_plan import WORKS, Chunk, NotUndoableError, UndoPlan, UndoShare, commits_of_newest
@@ -113,7 +112,7 @@ def _check_only_redone(
     assert now is not None, "owned_table refuses a table without"
     if before is None:
         raise NotUndoableError(spec.pipeline, f"{table.spec.id} had no ledger before", WORKS)
-    if (half_done := before.redo_progress or NO_REDO).left:
+    if (half_done := redo_in(before)).left:
         what = f"before it, {table.spec.id} had rows of the redo {half_done.undoes or half_done.plan}, which was not finished"
         raise NotUndoableError(spec.pipeline, what, WORKS)
     found = [

@@ -28,7 +28,7 @@ from lakebound.inspection.doctor.pipeline.ledger_facts import read_ledgers
 from lakebound.inspection.doctor.pipeline.warning_rules import REDO_QUIET_SECONDS
 from lakebound.landing.checkpoint.offset_log import read_offset_log
 from lakebound.landing.target_kind import target_kinds
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import redo_in
 from lakebound.settings import Settings
 from lakebound.spec.pipeline import PipelineSpec
 from lakebound.tables.places import places_of
@@ -87,7 +87,7 @@ def read_state(spec: PipelineSpec, control: ControlFolder, ledgers: Sequence[Led
 
 def _is_redo_quiet(ledgers: Sequence[LedgerFacts], now: float) -> bool:
     """Return whether a redo is not finished in a table and has said nothing there for a while; only then the lock is tried."""
-    progress = [one.entry.redo_progress or NO_REDO for one in ledgers if one.entry is not None]
+    progress = [redo_in(one.entry) for one in ledgers if one.entry is not None]
     return any(one.left and now - one.at_ms / 1000 >= REDO_QUIET_SECONDS for one in progress)
 
 

@@ -17,7 +17,7 @@ from lakebound.inspection.doctor.pipeline.numbers import (
     seconds_to_data_loss,
 )
 from lakebound.inspection.doctor.wording import needs_person, warning
-from lakebound.ledger.redo_progress import NO_REDO
+from lakebound.ledger.entry import redo_in
 from lakebound.spec.times import in_utc, seconds_in_words
 
 NEAR_LOSS_SECONDS = 6 * 3600.0
@@ -65,7 +65,7 @@ def rows_changed_by_others(facts: PipelineFacts) -> Iterator[RuleFinding]:
 
 def redo_unfinished(facts: PipelineFacts) -> Iterator[RuleFinding]:
     """A redo, or its undoing, has ended before all was done: of the rest the rows are those of before."""
-    progress = {one.table: (one.entry.redo_progress if one.entry else None) or NO_REDO for one in facts.targets}
+    progress = {one.table: redo_in(one.entry) for one in facts.targets}
     for table in facts.targets:
         now = progress[table.table]
         # Tables are undone one after another, and one of them may have nothing to do for a while.

@@ -10,12 +10,11 @@ import pyarrow as pa
 
 from lakebound.inspection.proof.entries import named
 from lakebound.inspection.proof.result import describe
-from lakebound.ledger.entry import Offsets, TopicOffsets, common, count, high_water_marks, intervals_of, missing
+from lakebound.ledger.entry import Offsets, TopicOffsets, common, count, high_water_marks, intervals_of, missing, redo_in
 from lakebound.ledger.erased import ErasedFile
 from lakebound.ledger.intervals import Interval, merge
 from lakebound.ledger.lost import LostRange
 from lakebound.ledger.marks import loss
-from lakebound.ledger.redo_progress import NO_REDO
 from lakebound.ledger.source_ranges import landed_by
 from lakebound.ledger.sources import UNKNOWN, Source, SourceVersion
 from lakebound.ledger.topics import TopicFacts
@@ -182,7 +181,7 @@ def _steps(facts: RewindFacts) -> Iterator[RepairStep]:
             detail["sources"] = table.past.entry.model_dump(mode="json", include={"sources"})["sources"]
         if table.newest_redo or table.redo_after:
             detail["newest_redo"] = table.redo_after
-            progress = (table.past.entry.redo_progress if table.past.entry else None) or NO_REDO
+            progress = redo_in(table.past.entry)
             detail["redo_progress"] = progress.model_dump(mode="json")
         changes = (table.past.entry.changes_seen if table.past.entry else None) or 0
         if table.changes_seen or changes:
